@@ -1,0 +1,1 @@
+//! GGUF to safetensors and back, streaming, in bounded memory.
