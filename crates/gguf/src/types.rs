@@ -100,11 +100,7 @@ impl TryFrom<u32> for ValueType {
     type Error = UnknownValueTypeId;
 
     fn try_from(id: u32) -> Result<Self, UnknownValueTypeId> {
-        usize::try_from(id)
-            .ok()
-            .and_then(|index| Self::ALL.get(index))
-            .copied()
-            .ok_or(UnknownValueTypeId(id))
+        usize::try_from(id).ok().and_then(|index| Self::ALL.get(index)).copied().ok_or(UnknownValueTypeId(id))
     }
 }
 
