@@ -38,10 +38,7 @@ pub struct CountingSource<S> {
 impl<S> CountingSource<S> {
     /// Begins to count what `inner` is asked for.
     pub fn new(inner: S) -> Self {
-        Self {
-            inner,
-            ranges: Mutex::default(),
-        }
+        Self { inner, ranges: Mutex::default() }
     }
 
     /// The ranges asked for so far, in the order of asking, in bytes.
@@ -101,13 +98,16 @@ impl<S: Source> Source for CountingSource<S> {
     }
 
     fn read_into(&self, offset: u64, buf: &mut [u8]) -> Result<(), SourceError> {
-        self.log()
-            .push(offset..offset.saturating_add(buf.len() as u64));
+        self.log().push(offset..offset.saturating_add(buf.len() as u64));
         self.inner.read_into(offset, buf)
     }
 
     fn intact(&self) -> Result<(), SourceError> {
         self.inner.intact()
+    }
+
+    fn hands_out_views(&self) -> bool {
+        self.inner.hands_out_views()
     }
 
     fn drop_range(&self, range: Range<u64>) {

@@ -43,10 +43,7 @@ pub enum SourceError {
     },
 
     /// The file could be opened but not mapped; [`FileSource`](crate::FileSource) may still read it.
-    #[error(
-        "{}: {len} bytes cannot be mapped into memory: {error}",
-        EscapedPath(path)
-    )]
+    #[error("{}: {len} bytes cannot be mapped into memory: {error}", EscapedPath(path))]
     Map {
         /// The path as it was given.
         path: PathBuf,

@@ -73,9 +73,6 @@ mod tests {
         use std::os::unix::ffi::OsStrExt;
 
         let name = OsStr::from_bytes(b"\xffa\\n\n\xe2\x80");
-        assert_eq!(
-            EscapedPath(Path::new(name)).to_string(),
-            r"\xffa\\n\n\xe2\x80"
-        );
+        assert_eq!(EscapedPath(Path::new(name)).to_string(), r"\xffa\\n\n\xe2\x80");
     }
 }

@@ -51,22 +51,14 @@ impl FileSource {
     /// a socket or a device.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, SourceError> {
         let path = path.as_ref();
-        let cannot = |error| SourceError::Open {
-            path: path.into(),
-            error,
-        };
+        let cannot = |error| SourceError::Open { path: path.into(), error };
         // Looked at before opening, because opening alone makes some devices act; and again after, on
         // the file in hand, because the name may lead elsewhere by then.
         expect_file(path, &path.metadata().map_err(cannot)?)?;
         let file = os::open(path).map_err(cannot)?;
         let found = file.metadata().map_err(cannot)?;
         expect_file(path, &found)?;
-        Ok(Self {
-            file,
-            path: path.into(),
-            len: found.len(),
-            modified: found.modified().ok(),
-        })
+        Ok(Self { file, path: path.into(), len: found.len(), modified: found.modified().ok() })
     }
 
     pub(crate) fn file(&self) -> &File {
@@ -78,10 +70,7 @@ fn expect_file(path: &Path, found: &Metadata) -> Result<(), SourceError> {
     if found.is_file() {
         return Ok(());
     }
-    Err(SourceError::NotAFile {
-        path: path.into(),
-        what: os::what(found.file_type()),
-    })
+    Err(SourceError::NotAFile { path: path.into(), what: os::what(found.file_type()) })
 }
 
 impl Source for FileSource {
@@ -108,11 +97,9 @@ impl Source for FileSource {
                 },
                 offset: at,
             }),
-            Err(Unfilled::Error(at, error)) => Err(SourceError::Read {
-                path: self.path.clone(),
-                range: at..range.end,
-                error,
-            }),
+            Err(Unfilled::Error(at, error)) => {
+                Err(SourceError::Read { path: self.path.clone(), range: at..range.end, error })
+            }
         }
     }
 
@@ -124,12 +111,7 @@ impl Source for FileSource {
         })?;
         let (found, modified) = (now.len(), now.modified().ok());
         if found < self.len {
-            return Err(SourceError::CutShort {
-                path: self.path.clone(),
-                expected: self.len,
-                found,
-                offset: found,
-            });
+            return Err(SourceError::CutShort { path: self.path.clone(), expected: self.len, found, offset: found });
         }
         if found != self.len || modified != self.modified {
             return Err(SourceError::Changed {
@@ -208,10 +190,7 @@ mod tests {
             left -= n;
             Ok(n)
         };
-        assert!(matches!(
-            fill(&mut [0; 50], 1000, early),
-            Err(Unfilled::End(1010))
-        ));
+        assert!(matches!(fill(&mut [0; 50], 1000, early), Err(Unfilled::End(1010))));
         let failing = |_: &mut [u8], at| match at {
             7 => Ok(1),
             _ => Err(io::ErrorKind::TimedOut.into()),
@@ -220,5 +199,24 @@ mod tests {
             fill(&mut [0; 50], 7, failing),
             Err(Unfilled::Error(8, error)) if error.kind() == io::ErrorKind::TimedOut
         ));
+    }
+
+    /// The name may come to be a pipe's between the first look and opening.
+    #[cfg(unix)]
+    #[test]
+    fn opening_a_pipe_does_not_wait() {
+        use std::ffi::CString;
+        use std::os::unix::ffi::OsStrExt;
+
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("fifo");
+        let name = CString::new(path.as_os_str().as_bytes()).expect("no NUL");
+        #[allow(unsafe_code)]
+        // SAFETY: `name` is a string that ends in NUL.
+        let made = unsafe { libc::mkfifo(name.as_ptr(), 0o600) };
+        assert_eq!(made, 0);
+        let pipe = os::open(&path).expect("opens at once");
+        let found = pipe.metadata().expect("can be looked at");
+        assert!(matches!(expect_file(&path, &found), Err(SourceError::NotAFile { what: "a pipe", .. })));
     }
 }

@@ -89,23 +89,12 @@ impl MmapSource {
     pub fn open(path: impl AsRef<Path>) -> Result<Self, SourceError> {
         let file = FileSource::open(path)?;
         if file.is_empty() {
-            return Ok(Self {
-                file,
-                mapping: None,
-                whole: Bytes::new(),
-            });
+            return Ok(Self { file, mapping: None, whole: Bytes::new() });
         }
-        let mapping = map(&file).map_err(|error| SourceError::Map {
-            path: file.name().into(),
-            len: file.len(),
-            error,
-        })?;
+        let mapping =
+            map(&file).map_err(|error| SourceError::Map { path: file.name().into(), len: file.len(), error })?;
         let mapping = Arc::new(mapping);
-        Ok(Self {
-            file,
-            whole: Bytes::from_owner(View(Arc::clone(&mapping))),
-            mapping: Some(mapping),
-        })
+        Ok(Self { file, whole: Bytes::from_owner(View(Arc::clone(&mapping))), mapping: Some(mapping) })
     }
 
     /// All bytes of the file, for parsers that borrow.
@@ -160,11 +149,7 @@ impl Source for MmapSource {
     /// A view, without a copy; see [above](MmapSource#when-the-file-changes) for how far to trust it.
     fn read(&self, range: Range<u64>) -> Result<Bytes, SourceError> {
         check_range(self, &range)?;
-        if self
-            .mapping
-            .as_ref()
-            .is_some_and(|it| it.watch.lost().is_some())
-        {
+        if self.mapping.as_ref().is_some_and(|it| it.watch.lost().is_some()) {
             self.intact()?;
         }
         Ok(self.whole.slice(in_memory(&range)))
@@ -180,15 +165,16 @@ impl Source for MmapSource {
         let lost = self.mapping.as_ref().and_then(|it| it.watch.lost());
         match (self.file.intact(), lost) {
             (Err(short @ SourceError::CutShort { .. }), _) => Err(short),
-            (_, Some(offset)) => Err(SourceError::LostPage {
-                path: self.name().into(),
-                offset: offset as u64,
-            }),
+            (_, Some(offset)) => Err(SourceError::LostPage { path: self.name().into(), offset: offset as u64 }),
             (rest, None) => rest,
         }
     }
 
     /// Takes the pages out of the process's memory; the system may keep them in its cache.
+    fn hands_out_views(&self) -> bool {
+        true
+    }
+
     fn drop_range(&self, range: Range<u64>) {
         if let Some((mapping, range)) = self.part(&range) {
             os::drop_pages(&mapping.map, range);

@@ -18,10 +18,7 @@ mod imp {
     /// Opens a file for reading. Does not wait for a writer if it turns out to be a pipe, and takes
     /// no terminal as its own; on a file neither flag means anything.
     pub(crate) fn open(path: &Path) -> io::Result<File> {
-        OpenOptions::new()
-            .read(true)
-            .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
-            .open(path)
+        OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)
     }
 
     /// What something that is no file is instead.
@@ -64,13 +61,7 @@ mod imp {
             // SAFETY: the mapping is of a file, shared and read-only, so a dropped page is read from
             // the file again at its next use (or is a page of zeros already, put there by `sigbus`);
             // no byte that a live slice shows changes by it.
-            let _ = unsafe {
-                map.unchecked_advise_range(
-                    UncheckedAdvice::DontNeed,
-                    range.start,
-                    end - range.start,
-                )
-            };
+            let _ = unsafe { map.unchecked_advise_range(UncheckedAdvice::DontNeed, range.start, end - range.start) };
         }
     }
 }
@@ -89,11 +80,7 @@ mod imp {
     }
 
     pub(crate) fn what(kind: FileType) -> &'static str {
-        if kind.is_dir() {
-            "a folder"
-        } else {
-            "something else"
-        }
+        if kind.is_dir() { "a folder" } else { "something else" }
     }
 
     #[cfg(windows)]

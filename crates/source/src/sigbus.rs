@@ -89,11 +89,7 @@ struct Writers {
 }
 
 fn writers() -> MutexGuard<'static, Writers> {
-    static WRITERS: Mutex<Writers> = Mutex::new(Writers {
-        handling: false,
-        free: Vec::new(),
-        last: None,
-    });
+    static WRITERS: Mutex<Writers> = Mutex::new(Writers { handling: false, free: Vec::new(), last: None });
     WRITERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -123,23 +119,18 @@ impl Slot {
     /// Rewrites the slot. Only for who holds the lock of the writers.
     fn write(&self, start: usize, end: usize) {
         let sequence = self.sequence.load(Ordering::Relaxed);
-        self.sequence
-            .store(sequence.wrapping_add(1), Ordering::Relaxed);
+        self.sequence.store(sequence.wrapping_add(1), Ordering::Relaxed);
         fence(Ordering::Release); // whoever sees a new value sees the odd number too
         self.start.store(start, Ordering::Relaxed);
         self.end.store(end, Ordering::Relaxed);
         self.lost.store(NOTHING, Ordering::Relaxed);
-        self.sequence
-            .store(sequence.wrapping_add(2), Ordering::Release);
+        self.sequence.store(sequence.wrapping_add(2), Ordering::Release);
     }
 
     /// Start and end, unless they are being rewritten.
     fn read(&self) -> Option<(usize, usize)> {
         let before = self.sequence.load(Ordering::Acquire);
-        let addresses = (
-            self.start.load(Ordering::Relaxed),
-            self.end.load(Ordering::Relaxed),
-        );
+        let addresses = (self.start.load(Ordering::Relaxed), self.end.load(Ordering::Relaxed));
         fence(Ordering::Acquire);
         let after = self.sequence.load(Ordering::Relaxed);
         (before.is_multiple_of(2) && before == after).then_some(addresses)
@@ -188,18 +179,13 @@ fn install() -> io::Result<()> {
         return Err(io::Error::last_os_error());
     }
     // Before the handler stands, so that its first call finds it.
-    let known = KNOWN.get_or_init(|| Known {
-        previous,
-        page: page_size(),
-    });
+    let known = KNOWN.get_or_init(|| Known { previous, page: page_size() });
 
     let mut ours = known.previous; // with the mask that the previous handler wants
     ours.sa_sigaction = handle as *const () as usize;
     // On the alternative stack where a thread has one, as Rust's threads do: the signal may meet a
     // thread at the end of its stack, and then it is the previous handler's business.
-    ours.sa_flags = libc::SA_SIGINFO
-        | libc::SA_ONSTACK
-        | (previous.sa_flags & (libc::SA_RESTART | libc::SA_NODEFER));
+    ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | (previous.sa_flags & (libc::SA_RESTART | libc::SA_NODEFER));
     // SAFETY: `ours` is filled in, and `handle` has the signature that SA_SIGINFO promises and calls
     // nothing that is not allowed in a handler.
     if unsafe { libc::sigaction(libc::SIGBUS, &raw const ours, ptr::null_mut()) } != 0 {
@@ -230,11 +216,7 @@ extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) 
 
 /// The causes that mean that a page could not be had: no such address (2), the medium failed (3), the
 /// memory itself failed (4). Darwin on Arm calls them all 1, which elsewhere is a misaligned access.
-const PAGE_FAULTS: &[c_int] = if cfg!(target_vendor = "apple") {
-    &[1, 2, 3]
-} else {
-    &[2, 3, 4]
-};
+const PAGE_FAULTS: &[c_int] = if cfg!(target_vendor = "apple") { &[1, 2, 3] } else { &[2, 3, 4] };
 
 /// Puts zeros where `address` is, up to the end of the mapping, if it is in a watched one.
 fn mend(address: usize) -> bool {
@@ -287,8 +269,7 @@ fn pass_on(faulted: bool, signal: c_int, info: *mut siginfo_t, context: *mut c_v
             if previous.sa_flags & libc::SA_SIGINFO != 0 {
                 // SAFETY: with SA_SIGINFO the field holds a function of this type, which whoever
                 // installed it answers for; it gets what the kernel gave to us.
-                let handler: extern "C" fn(c_int, *mut siginfo_t, *mut c_void) =
-                    unsafe { mem::transmute(handler) };
+                let handler: extern "C" fn(c_int, *mut siginfo_t, *mut c_void) = unsafe { mem::transmute(handler) };
                 handler(signal, info, context);
             } else {
                 // SAFETY: without SA_SIGINFO it is a function of this type.
@@ -307,20 +288,10 @@ fn reset(signal: c_int) {
     unsafe { libc::sigaction(signal, &raw const default, ptr::null_mut()) };
 }
 
-#[cfg(any(
-    target_os = "linux",
-    target_os = "emscripten",
-    target_os = "hurd",
-    target_os = "redox"
-))]
+#[cfg(any(target_os = "linux", target_os = "emscripten", target_os = "hurd", target_os = "redox"))]
 use libc::__errno_location as errno_location;
 
-#[cfg(any(
-    target_os = "android",
-    target_os = "netbsd",
-    target_os = "openbsd",
-    target_os = "cygwin"
-))]
+#[cfg(any(target_os = "android", target_os = "netbsd", target_os = "openbsd", target_os = "cygwin"))]
 use libc::__errno as errno_location;
 
 #[cfg(any(target_vendor = "apple", target_os = "freebsd"))]
@@ -328,3 +299,60 @@ use libc::__error as errno_location;
 
 #[cfg(any(target_os = "illumos", target_os = "solaris"))]
 use libc::___errno as errno_location;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicBool;
+    use std::thread;
+
+    /// Slots are rewritten all the time while others look: nobody sees half of one.
+    #[test]
+    fn a_slot_is_seen_whole_or_not_at_all() {
+        let rounds = if cfg!(miri) { 100 } else { 20_000 };
+        let slots: Vec<_> = (0..3).map(|_| writers().slot()).collect();
+        let done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !done.load(Ordering::Relaxed) {
+                        for slot in &slots {
+                            if let Some((start, end)) = slot.read() {
+                                assert_eq!(end, 2 * start);
+                            }
+                        }
+                    }
+                });
+            }
+            for round in 1..rounds {
+                let _lock = writers();
+                slots[round % 3].write(round, 2 * round);
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+        for slot in slots {
+            slot.write(0, 0);
+        }
+    }
+
+    #[test]
+    fn an_address_is_found_by_its_mapping() {
+        // Addresses where nothing is ever mapped.
+        let slots = [writers().slot(), writers().slot(), writers().slot()];
+        for (at, slot) in slots.iter().enumerate() {
+            let _lock = writers();
+            slot.write(10 + 10 * at, 20 + 10 * at);
+        }
+        let found = |address| find(address).map(|(_, start, end)| (start, end));
+        assert_eq!(found(9), None);
+        assert_eq!(found(10), Some((10, 20)));
+        assert_eq!(found(19), Some((10, 20)));
+        assert_eq!(found(20), Some((20, 30)));
+        assert_eq!(found(39), Some((30, 40)));
+        assert_eq!(found(40), None);
+        slots[1].write(0, 0);
+        assert_eq!(found(20), None);
+        slots[0].write(0, 0);
+        slots[2].write(0, 0);
+    }
+}

@@ -107,6 +107,12 @@ pub trait Source: Send + Sync + fmt::Debug {
     /// happened; [`SourceError::Read`] if it can't be told.
     fn intact(&self) -> Result<(), SourceError>;
 
+    /// Whether [`read`](Source::read) hands out views of memory, so that asking for more than is used costs
+    /// nothing.
+    fn hands_out_views(&self) -> bool {
+        false
+    }
+
     /// A hint: the bytes of `range` have been used and will not be wanted soon.
     ///
     /// Sources that hold memory for them let it go; all others do nothing. The bytes can still be
@@ -117,18 +123,11 @@ pub trait Source: Send + Sync + fmt::Debug {
 }
 
 /// Whether `range` runs forwards and ends inside `source`.
-pub(crate) fn check_range<S: Source + ?Sized>(
-    source: &S,
-    range: &Range<u64>,
-) -> Result<(), SourceError> {
+pub(crate) fn check_range<S: Source + ?Sized>(source: &S, range: &Range<u64>) -> Result<(), SourceError> {
     if range.start <= range.end && range.end <= source.len() {
         return Ok(());
     }
-    Err(SourceError::OutOfRange {
-        path: source.name().into(),
-        range: range.clone(),
-        len: source.len(),
-    })
+    Err(SourceError::OutOfRange { path: source.name().into(), range: range.clone(), len: source.len() })
 }
 
 macro_rules! forward {
@@ -151,6 +150,9 @@ macro_rules! forward {
             }
             fn intact(&self) -> Result<(), SourceError> {
                 (**self).intact()
+            }
+            fn hands_out_views(&self) -> bool {
+                (**self).hands_out_views()
             }
             fn drop_range(&self, range: Range<u64>) {
                 (**self).drop_range(range);
