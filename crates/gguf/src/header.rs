@@ -29,10 +29,12 @@ pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Header, ParserError> {
     }
     let start = reader.peek(SNIFFED);
     if !start.starts_with(&MAGIC) {
-        // A file that is shorter than the magic and agrees with it so far is cut short.
-        if reader.remaining() < 4 && MAGIC.starts_with(start) || start.len() < 4 {
+        // A file that agrees with the magic as far as it goes is cut short.
+        if MAGIC.starts_with(start) {
             reader.read_array::<4>()?;
         }
+        // What else it is does not depend on how much of it was given at first.
+        reader.read_bytes(SNIFFED.min(reader.remaining()))?;
         return Err(ParserError::InvalidMagic {
             found: start[..start.len().min(4)].to_vec(),
             foreign: Foreign::sniff(start),

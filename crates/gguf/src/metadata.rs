@@ -42,8 +42,8 @@ pub(crate) struct MetadataIndex {
 }
 
 pub(crate) fn read(reader: &mut Reader<'_>, count: u64) -> Result<MetadataIndex, ParserError> {
-    // A key of one byte, a type, and a value of one byte.
-    reader.weigh(count, reader.layout.length_size() + 1 + 4 + 1, "metadata entries")?;
+    // A key's length, a type, and a value of one byte. A key's own byte is left out, so that an empty key is named.
+    reader.weigh(count, reader.layout.length_size() + 4 + 1, "metadata entries")?;
     if count > MAX_METADATA {
         return Err(reader.over_limit("metadata entries", count, MAX_METADATA, reader.offset()));
     }

@@ -260,7 +260,7 @@ impl<'a> Array<'a> {
 impl fmt::Display for Array<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "array[{}; {}] [", self.element, self.len)?;
-        for (index, value) in self.iter().take(SHOWN_ELEMENTS as usize).enumerate() {
+        for (index, value) in (0..SHOWN_ELEMENTS).zip(self.iter()) {
             write!(f, "{}{value}", if index == 0 { "" } else { ", " })?;
         }
         if self.len > SHOWN_ELEMENTS {
