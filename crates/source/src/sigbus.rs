@@ -338,7 +338,7 @@ mod tests {
     #[test]
     fn an_address_is_found_by_its_mapping() {
         // Addresses where nothing is ever mapped.
-        let slots = [writers().slot(), writers().slot(), writers().slot()];
+        let slots: Vec<_> = (0..3).map(|_| writers().slot()).collect();
         for (at, slot) in slots.iter().enumerate() {
             let _lock = writers();
             slot.write(10 + 10 * at, 20 + 10 * at);

@@ -1,6 +1,7 @@
 //! What can be opened, and what is said about the rest.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)] // a test may panic
+#![allow(clippy::print_stderr)] // and must say what it cannot do here
 
 use std::ffi::{CString, OsStr};
 use std::fs;
@@ -21,7 +22,7 @@ fn open(path: impl Into<PathBuf>) -> [Result<Box<dyn Source>, SourceError>; 2] {
     thread::spawn(move || {
         let file = FileSource::open(&path).map(|it| Box::new(it) as Box<dyn Source>);
         let mmap = MmapSource::open(&path).map(|it| Box::new(it) as Box<dyn Source>);
-        send.send([file, mmap])
+        let _ = send.send([file, mmap]);
     });
     receive.recv_timeout(Duration::from_secs(10)).expect("opening hangs")
 }
