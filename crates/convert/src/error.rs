@@ -4,7 +4,10 @@ use std::io;
 use std::path::PathBuf;
 
 use gguf2st_gguf::{Escaped, ParserError};
+use gguf2st_quants::DecodeError;
 use gguf2st_source::{EscapedPath, SourceError};
+
+use crate::dtype::Dtype;
 
 /// What went wrong, with the facts in fields. Names and paths are shown escaped.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +35,24 @@ pub enum ConvertError {
         check: &'static str,
         /// What is wrong and where.
         detail: String,
+    },
+
+    /// A tensor's values can't be decoded.
+    #[error("tensor {:?}: {error}", Escaped(tensor.as_bytes()))]
+    Decode {
+        /// The tensor.
+        tensor: String,
+        /// Why.
+        error: DecodeError,
+    },
+
+    /// Finite values became infinite, and that was to be an error.
+    #[error("tensor {:?} has finite values that are too large for {dtype}; choose bf16 or f32, or leave out --strict", Escaped(tensor.as_bytes()))]
+    Overflowed {
+        /// The tensor.
+        tensor: String,
+        /// The dtype that can't hold them.
+        dtype: Dtype,
     },
 
     /// A tensor bears a name that the output format keeps for itself.
@@ -116,4 +137,11 @@ pub enum ConvertError {
         /// What the system says.
         error: io::Error,
     },
+}
+
+impl ConvertError {
+    /// A parser's error, of a model by its name.
+    pub(crate) fn parse(name: &str, error: ParserError) -> Self {
+        Self::Parse { name: name.into(), error }
+    }
 }

@@ -1,8 +1,23 @@
-//! GGUF to safetensors and back, streaming, in bounded memory.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod convert;
+mod dtype;
 mod error;
 mod model;
+mod os;
+mod output;
+mod plan;
+mod restore;
+mod safetensors;
+mod tile;
+mod verify;
 
+pub use convert::{FloatDtype, Options, Report, Values};
+pub use dtype::Dtype;
 pub use error::ConvertError;
 pub use model::Model;
+pub use output::Existing;
+pub use plan::{Plan, PlannedTensor, RESERVED_TENSOR, Recipe, SourceFacts, Step};
+pub use restore::restore;
+pub use verify::{Comparison, TensorComparison, verify};

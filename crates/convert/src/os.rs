@@ -1,0 +1,79 @@
+//! What differs between systems: positional writes, free space, whether two paths are one file, and making a
+//! rename durable.
+
+pub(crate) use imp::*;
+
+#[cfg(unix)]
+mod imp {
+    use std::fs::{File, Metadata};
+    use std::io;
+    use std::os::unix::fs::{FileExt, MetadataExt};
+    use std::path::Path;
+
+    pub(crate) fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
+        file.write_all_at(bytes, offset)
+    }
+
+    /// Bytes that the file system of a folder has left for this user.
+    pub(crate) fn free_space(folder: &Path) -> io::Result<u64> {
+        let stat = rustix::fs::statvfs(folder)?;
+        Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
+
+    pub(crate) fn same_file(a: &Metadata, b: &Metadata) -> bool {
+        (a.dev(), a.ino()) == (b.dev(), b.ino())
+    }
+
+    /// Makes what happened to a folder's entries durable.
+    pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
+        match File::open(folder)?.sync_all() {
+            // Some file systems can't sync a folder; what they can't do is not a failure of the write.
+            Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => Ok(()),
+            done => done,
+        }
+    }
+
+    /// The mode bits that a file made by other means would get.
+    pub(crate) fn permissions() -> Option<std::fs::Permissions> {
+        use std::os::unix::fs::PermissionsExt;
+        Some(std::fs::Permissions::from_mode(0o666))
+    }
+}
+
+#[cfg(windows)]
+mod imp {
+    use std::fs::{File, Metadata};
+    use std::io;
+    use std::os::windows::fs::FileExt;
+    use std::path::Path;
+
+    pub(crate) fn write_all_at(file: &File, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let written = file.seek_write(bytes, offset)?;
+            if written == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            bytes = &bytes[written..];
+            offset += written as u64;
+        }
+        Ok(())
+    }
+
+    /// Not told here; a full disk is then found while writing.
+    pub(crate) fn free_space(_folder: &Path) -> io::Result<u64> {
+        Ok(u64::MAX)
+    }
+
+    /// Not told by what std offers; paths are compared instead.
+    pub(crate) fn same_file(_a: &Metadata, _b: &Metadata) -> bool {
+        false
+    }
+
+    pub(crate) fn sync_folder(_folder: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
+    pub(crate) fn permissions() -> Option<std::fs::Permissions> {
+        None
+    }
+}

@@ -1,0 +1,10 @@
+//! The library against files: what comes out, what comes back, and what is left behind when it fails.
+
+#![allow(clippy::unwrap_used, clippy::float_cmp, reason = "tests: a panic is their answer, and floats are exact")]
+
+mod convert;
+mod outputs;
+mod restore;
+mod support;
+mod truncation;
+mod verify;
