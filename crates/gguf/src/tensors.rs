@@ -60,12 +60,12 @@ impl Dims {
     }
 }
 
-/// A product that is zero wherever a factor is, even if the others overflow.
+/// A product; `None` where it, or that of its factors other than zero, overflows: readers multiply in other
+/// orders than ours.
 fn product(factors: &[u64]) -> Option<u64> {
-    if factors.contains(&0) {
-        return Some(0);
-    }
-    factors.iter().try_fold(1_u64, |product, factor| product.checked_mul(*factor))
+    let others =
+        factors.iter().filter(|factor| **factor != 0).try_fold(1_u64, |product, factor| product.checked_mul(*factor));
+    if factors.contains(&0) { others.map(|_| 0) } else { others }
 }
 
 /// One tensor of the index.
