@@ -1,0 +1,228 @@
+//! What can be asked of the program. Parsing only: what a combination means is for [`commands`](crate::commands).
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::error::ErrorKind;
+use clap::{Args as ClapArgs, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+const EXAMPLES: &str = "\
+Examples:
+  gguf2st model.gguf                      what is in it
+  gguf2st model.gguf --tensors            and every tensor
+  gguf2st model.gguf --query context      the metadata about one thing
+  gguf2st check model.gguf                is it sound?
+
+Exit status: 0 done; 1 a check failed or a difference was found; 2 it could not be done.";
+
+const INSPECT_EXAMPLES: &str = "\
+Examples:
+  gguf2st inspect model.gguf
+  gguf2st inspect model.gguf --tensors --query attn_q
+  gguf2st inspect model.gguf --query chat_template --full
+  gguf2st inspect model.gguf --json | jq .parameters";
+
+const CHECK_EXAMPLES: &str = "\
+Examples:
+  gguf2st check model.gguf
+  gguf2st check model.gguf --json | jq -r .verdict
+
+Exit status: 0 nothing fails (it may warn); 1 a check fails; 2 it could not look.";
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  gguf2st completions bash > ~/.local/share/bash-completion/completions/gguf2st
+  gguf2st completions fish > ~/.config/fish/completions/gguf2st.fish";
+
+const MAN_EXAMPLES: &str = "\
+Examples:
+  gguf2st man | man -l -
+  gguf2st man ~/.local/share/man/man1";
+
+/// Inspect, check and convert GGUF model files.
+#[derive(Debug, Parser)]
+#[command(
+    name = "gguf2st",
+    version,
+    after_help = EXAMPLES,
+    override_usage = "gguf2st [OPTIONS] <MODEL>\n       gguf2st <COMMAND>",
+    subcommand_negates_reqs = true,
+    arg_required_else_help = true,
+    max_term_width = 100
+)]
+pub(crate) struct Args {
+    /// Without a command, a model is inspected.
+    #[command(flatten)]
+    pub(crate) inspect: InspectArgs,
+
+    #[command(flatten)]
+    pub(crate) global: GlobalArgs,
+
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+/// What holds for every command.
+#[derive(Clone, Copy, Debug, ClapArgs)]
+pub(crate) struct GlobalArgs {
+    /// No progress and no remarks: results and errors only
+    #[arg(long, global = true)]
+    pub(crate) quiet: bool,
+
+    /// When to colour
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: ColorChoice,
+}
+
+/// When to colour the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColorChoice {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show what is in a model: facts, metadata, tensors
+    #[command(after_help = INSPECT_EXAMPLES)]
+    Inspect(InspectArgs),
+
+    /// Check that a model is sound, line by line
+    #[command(after_help = CHECK_EXAMPLES)]
+    Check(CheckArgs),
+
+    /// Print a completion script for a shell
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
+    Completions(CompletionsArgs),
+
+    /// Print the manual page, or write one page a command into a folder
+    #[command(after_help = MAN_EXAMPLES)]
+    Man(ManArgs),
+}
+
+#[derive(Debug, Default, ClapArgs)]
+pub(crate) struct InspectArgs {
+    /// The GGUF file
+    // Required here, though not where a command follows: hence the Option.
+    #[arg(required = true, value_name = "MODEL", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) model: Option<PathBuf>,
+
+    /// List every tensor too: name, dims, type, bytes, offset in the file
+    #[arg(short, long)]
+    pub(crate) tensors: bool,
+
+    /// Only metadata keys (with --tensors also tensors) that contain TEXT, in any case
+    #[arg(short, long, value_name = "TEXT")]
+    pub(crate) query: Option<String>,
+
+    /// Whole arrays and strings instead of their beginnings
+    #[arg(long)]
+    pub(crate) full: bool,
+
+    /// One JSON object, tensors included
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl InspectArgs {
+    /// Whether any of them was given.
+    fn given(&self) -> bool {
+        self.model.is_some() || self.tensors || self.query.is_some() || self.full || self.json
+    }
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct CheckArgs {
+    /// The GGUF file
+    #[arg(value_name = "MODEL", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) model: PathBuf,
+
+    /// One JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    pub(crate) shell: Shell,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ManArgs {
+    /// A folder that exists; without one the program's own page is printed
+    #[arg(value_name = "FOLDER", value_hint = clap::ValueHint::DirPath)]
+    pub(crate) folder: Option<PathBuf>,
+}
+
+impl Args {
+    /// Reads a command line; also an error where it asks for help or the version.
+    pub(crate) fn read(line: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        let args = Self::try_parse_from(line)?;
+        // clap would take `gguf2st --json check MODEL` and drop the flag.
+        if args.command.is_some() && args.inspect.given() {
+            return Err(Self::command().error(
+                ErrorKind::ArgumentConflict,
+                "a MODEL or an option of inspect can't stand before a command; options go behind it",
+            ));
+        }
+        if args.command.is_none() && args.inspect.model.is_none() {
+            return Err(Self::command().error(ErrorKind::MissingRequiredArgument, "no MODEL and no command was given"));
+        }
+        Ok(args)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<Args, clap::Error> {
+        Args::read(line.split_whitespace().map(OsString::from))
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn a_model_alone_is_inspected() {
+        let args = read("gguf2st m.gguf -t --query=x --full --json").unwrap();
+        assert!(args.command.is_none() && args.inspect.tensors && args.inspect.full && args.inspect.json);
+        assert_eq!(args.inspect.query.as_deref(), Some("x"));
+        let args = read("gguf2st --quiet -q x m.gguf").unwrap();
+        assert!(args.global.quiet);
+        assert_eq!(args.inspect.model, Some("m.gguf".into()));
+    }
+
+    #[test]
+    fn global_options_stand_anywhere() {
+        for line in ["gguf2st --color never check m.gguf", "gguf2st check m.gguf --color=never"] {
+            let args = read(line).unwrap();
+            assert!(matches!(args.command, Some(Command::Check(_))), "{line}");
+            assert_eq!(args.global.color, ColorChoice::Never, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for line in ["gguf2st", "gguf2st -t", "gguf2st -t check m", "gguf2st m check m", "gguf2st check", "gguf2st m n"]
+        {
+            assert!(read(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn every_command_has_an_example() {
+        for command in Args::command().get_subcommands_mut() {
+            let help = command.render_long_help().to_string();
+            assert!(help.contains("Examples:\n  gguf2st "), "{help}");
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! One file a command: its arguments become a job, the job is done, what came out is rendered.
+
+mod check;
+mod completions;
+mod inspect;
+mod man;
+
+use crate::args::{Args, Command};
+use crate::error::{Failure, Outcome};
+use crate::render::Out;
+
+/// Does what was asked.
+pub(crate) fn run(args: Args) -> Result<Outcome, Failure> {
+    let Args { inspect, global, command } = args;
+    let mut out = Out::stdout(global.color);
+    let done = match command.unwrap_or(Command::Inspect(inspect)) {
+        Command::Inspect(args) => inspect::run(args, global, &mut out),
+        Command::Check(args) => check::run(&args, &mut out),
+        Command::Completions(args) => completions::run(&args, &mut out),
+        Command::Man(args) => man::run(&args, &mut out),
+    };
+    match done.and_then(|outcome| out.finish().map(|()| outcome)) {
+        // Not an error, and nobody would read the rest.
+        Err(Failure::Unread) => Ok(Outcome::Done),
+        other => other,
+    }
+}

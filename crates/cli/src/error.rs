@@ -1,0 +1,74 @@
+//! How a command ends.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use gguf2st_convert::ConvertError;
+use gguf2st_source::{EscapedPath, SourceError};
+
+/// What a command came to that could be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Nothing to object to.
+    Done,
+    /// A check failed, or a difference was found.
+    Found,
+}
+
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Done => Self::SUCCESS,
+            Outcome::Found => Self::from(1),
+        }
+    }
+}
+
+/// Why a command could not be done. Safe to show.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The model can't be opened or read, or changed meanwhile.
+    Model(ConvertError),
+    /// Nobody reads standard output any more: no error, only an end.
+    Unread,
+    /// Standard output can't be written.
+    Output(io::Error),
+    /// A file of the command's own can't be written.
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+}
+
+impl Failure {
+    /// What an error of standard output means.
+    pub(crate) fn output(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe { Self::Unread } else { Self::Output(error) }
+    }
+}
+
+impl From<ConvertError> for Failure {
+    fn from(error: ConvertError) -> Self {
+        Self::Model(error)
+    }
+}
+
+impl From<SourceError> for Failure {
+    fn from(error: SourceError) -> Self {
+        Self::Model(error.into())
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Model(error) => error.fmt(f),
+            Self::Unread => f.write_str("nobody reads standard output"),
+            Self::Output(error) => write!(f, "standard output cannot be written: {error}"),
+            Self::Write { path, error } => write!(f, "{}: cannot be written: {error}", EscapedPath(path)),
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! What `inspect` prints.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use clap::builder::styling::{AnsiColor, Style};
+use gguf2st_gguf::bstr::BStr;
+use gguf2st_gguf::{GgufFile, TensorInfo};
+use gguf2st_source::EscapedPath;
+
+use super::json::Inspected;
+use super::out::Look;
+use super::table::{Column, Table};
+use super::text::{Extent, Name, Shown, type_and_length};
+use super::units;
+use super::write_json;
+use crate::query::Query;
+use crate::summary::{Kind, Share, Summary, Token, Tokenizer};
+
+/// Columns that a key or a tensor's name is given; longer ones reach over the next.
+const NAME_COLUMNS: usize = 56;
+
+const LABEL: Style = AnsiColor::Cyan.on_default();
+const PATH: Style = Style::new().bold();
+
+/// What is wanted of a model.
+#[derive(Clone, Debug)]
+pub(crate) struct View {
+    /// Whether to list the tensors.
+    pub(crate) tensors: bool,
+    /// What keys and names are to contain; the summary is left out then.
+    pub(crate) query: Option<Query>,
+    /// How much of each value.
+    pub(crate) extent: Extent,
+}
+
+impl View {
+    fn keeps(&self, name: &[u8]) -> bool {
+        self.query.as_ref().is_none_or(|query| query.matches(name))
+    }
+}
+
+/// Writes the documented JSON object.
+pub(crate) fn write_inspected_json<H: AsRef<[u8]>>(
+    out: &mut impl Write,
+    path: &Path,
+    file: &GgufFile<H>,
+    view: &View,
+) -> io::Result<()> {
+    let document = Inspected {
+        path: path.as_os_str().as_encoded_bytes(),
+        file,
+        parameters: Summary::of(file).parameters,
+        query: view.query.as_ref(),
+        extent: view.extent,
+    };
+    write_json(out, &document)
+}
+
+/// Writes the summary, the metadata and, where wanted, the tensors.
+pub(crate) fn write_text<H: AsRef<[u8]>>(
+    out: &mut impl Write,
+    look: Look,
+    path: &Path,
+    file: &GgufFile<H>,
+    view: &View,
+) -> io::Result<()> {
+    if view.query.is_none() {
+        writeln!(out, "{}", look.paint(PATH, EscapedPath(path)))?;
+        write_summary(out, look, file)?;
+        writeln!(out)?;
+    }
+    write_metadata(out, look, file, view)?;
+    if view.tensors {
+        writeln!(out)?;
+        write_tensors(out, look, file, view)?;
+    }
+    Ok(())
+}
+
+fn write_summary<H: AsRef<[u8]>>(out: &mut impl Write, look: Look, file: &GgufFile<H>) -> io::Result<()> {
+    let lines = summary_lines(file);
+    let mut table = Table::new(look, [Column::new("", NAME_COLUMNS).style(LABEL)], "").indent(2);
+    lines.iter().for_each(|(label, _)| table.fit(&[(*label).to_owned()]));
+    lines.iter().try_for_each(|(label, text)| table.write_wrapped(out, &[(*label).to_owned()], text))
+}
+
+fn summary_lines<H: AsRef<[u8]>>(file: &GgufFile<H>) -> Vec<(&'static str, String)> {
+    let summary = Summary::of(file);
+    let text = |text: Option<&BStr>| text.map(|text| Name(text, Extent::Brief).to_string());
+    let mut lines = vec![("kind", kind(&summary))];
+    let mut add = |label, text: Option<String>| lines.extend(text.map(|text| (label, text)));
+    add("architecture", text(summary.architecture));
+    add("name", text(summary.name));
+    if !file.tensors().is_empty() {
+        add("parameters", Some(parameters(summary.parameters)));
+    }
+    add("context length", summary.context_length.map(|tokens| format!("{} tokens", units::grouped(tokens))));
+    add("quantisation", quantisation(&summary.mix, summary.tensor_bytes));
+    add("bits per weight", summary.bits_per_weight().map(|bits| format!("{bits:.2}")));
+    if let Some(found) = summary.tokenizer {
+        add("tokenizer", Some(tokenizer(&found)));
+        add("BOS", found.bos.map(token));
+        add("EOS", found.eos.map(token));
+    }
+    let template = summary.chat_template;
+    add("chat template", Some(template.map_or("no".into(), |bytes| format!("yes, {}", units::bytes(bytes as u64)))));
+    add("size", Some(size(file.container_len())));
+    add(
+        "container",
+        Some(format!(
+            "GGUF version {}, {}-endian, {}, {}",
+            file.version(),
+            file.byte_order().name(),
+            units::plural(file.tensors().len(), "tensor"),
+            units::plural(file.metadata().len(), "metadata key"),
+        )),
+    );
+    add("data", Some(format!("from byte {}, aligned to {}", file.data_offset(), file.alignment())));
+    lines
+}
+
+fn kind(summary: &Summary<'_>) -> String {
+    let kind = match summary.kind {
+        Kind::Model => "model",
+        Kind::LoraAdapter => "LoRA adapter",
+        Kind::Adapter => "adapter",
+        Kind::ControlVector => "control vector",
+        Kind::Projector => "projector",
+        Kind::Vocabulary => "vocabulary only",
+        Kind::ImportanceMatrix => "importance matrix",
+        Kind::Bare => "metadata only",
+    };
+    match summary.part {
+        // People count from one, and so do the files' names.
+        Some(part) => format!("{kind}, part {} of {}", u128::from(part.number) + 1, part.count),
+        None => kind.to_owned(),
+    }
+}
+
+fn parameters(parameters: Option<u64>) -> String {
+    match parameters {
+        None => "more than 64 bits can count".into(),
+        Some(number) if number < 10_000 => units::grouped(number),
+        Some(number) => format!("{} ({})", units::count(number), units::grouped(number)),
+    }
+}
+
+/// Each type with its part of all tensor bytes.
+fn quantisation(mix: &[Share], whole: Option<u64>) -> Option<String> {
+    let share = |share: &Share| match (share.bytes, whole) {
+        (Some(bytes), Some(whole)) if mix.len() > 1 => {
+            format!("{} {}", share.ggml_type, units::percent(bytes, whole))
+        }
+        (Some(bytes), None) => format!("{} {}", share.ggml_type, units::bytes(bytes)),
+        (Some(_), _) => share.ggml_type.to_string(),
+        (None, _) => format!("{} (size unknown)", share.ggml_type),
+    };
+    (!mix.is_empty()).then(|| mix.iter().map(share).collect::<Vec<_>>().join(", "))
+}
+
+fn tokenizer(tokenizer: &Tokenizer<'_>) -> String {
+    let name = |text: &BStr| Name(text, Extent::Brief).to_string();
+    let mut text = tokenizer.model.map_or("of unknown kind".into(), name);
+    if let Some(pre) = tokenizer.pre {
+        text += &format!(" ({})", name(pre));
+    }
+    if let Some(tokens) = tokenizer.tokens {
+        text += &format!(", {} tokens", units::grouped(tokens));
+    }
+    text
+}
+
+fn token(token: Token<'_>) -> String {
+    match token.text {
+        Some(text) => format!("{} {}", token.id, Shown(gguf2st_gguf::Value::String(text), Extent::Brief)),
+        None => format!("{} (not in the vocabulary)", token.id),
+    }
+}
+
+fn size(bytes: u64) -> String {
+    if bytes < 10_000 {
+        return units::bytes(bytes);
+    }
+    format!("{} ({} bytes)", units::bytes(bytes), units::grouped(bytes))
+}
+
+fn write_metadata<H: AsRef<[u8]>>(out: &mut impl Write, look: Look, file: &GgufFile<H>, view: &View) -> io::Result<()> {
+    let metadata = file.metadata();
+    let kept = || metadata.iter().filter(|(key, _)| view.keeps(key));
+    if kept().next().is_none() {
+        return writeln!(out, "no metadata key{}", if view.query.is_some() { " that matches" } else { "" });
+    }
+    let type_column = Column::new("type", 24).style(Style::new().dimmed());
+    let mut table = Table::new(look, [Column::new("key", NAME_COLUMNS), type_column], "value");
+    let cells = |key: &[u8], value: &_| [Name(key, view.extent).to_string(), type_and_length(value)];
+    kept().for_each(|(key, value)| table.fit(&cells(key, &value)));
+    table.write_titles(out)?;
+    kept().try_for_each(|(key, value)| match view.extent {
+        Extent::Brief => table.write_wrapped(out, &cells(key, &value), &Shown(value, view.extent).to_string()),
+        // As long as it is: it may be megabytes, and copied text should have no breaks of ours.
+        Extent::Full => table.write_row(out, &cells(key, &value), &Shown(value, view.extent)),
+    })
+}
+
+fn write_tensors<H: AsRef<[u8]>>(out: &mut impl Write, look: Look, file: &GgufFile<H>, view: &View) -> io::Result<()> {
+    let tensors = file.tensors();
+    let kept = || tensors.iter().enumerate().filter(|(_, tensor)| view.keeps(tensor.name));
+    if kept().next().is_none() {
+        return writeln!(out, "no tensor{}", if view.query.is_some() { " that matches" } else { "" });
+    }
+    let rooms = if kept().any(|(_, tensor)| tensor.byte_size().is_err()) { file.rooms() } else { Vec::new() };
+    let mut table = Table::new(
+        look,
+        [
+            Column::new("tensor", NAME_COLUMNS),
+            Column::new("dims", 32),
+            Column::new("type", 16),
+            Column::new("bytes", 20).right(),
+            Column::new("offset", 20).right(),
+        ],
+        "",
+    );
+    let cells = |tensor: &TensorInfo<'_>| {
+        let bytes = tensor.byte_size().map_or_else(|_| "unknown".into(), |bytes| bytes.to_string());
+        [
+            Name(tensor.name, view.extent).to_string(),
+            format!("{:?}", tensor.dims),
+            tensor.ggml_type.to_string(),
+            bytes,
+            (u128::from(file.data_offset()) + u128::from(tensor.offset)).to_string(),
+        ]
+    };
+    kept().for_each(|(_, tensor)| table.fit(&cells(&tensor)));
+    table.write_titles(out)?;
+    kept().try_for_each(|(position, tensor)| {
+        let room = rooms.get(position).filter(|_| tensor.byte_size().is_err());
+        let remark = room.map_or(String::new(), |room| format!("room for {}", units::bytes(*room)));
+        table.write_row(out, &cells(&tensor), &remark)
+    })
+}
