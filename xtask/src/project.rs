@@ -63,6 +63,6 @@ fn called(command: &Command) -> String {
 /// What Python 3 is called here, if there is one.
 pub(crate) fn python() -> Result<&'static str> {
     let works =
-        |name: &&str| output(command(name).args(["-c", "import sys; assert sys.version_info >= (3, 9)"])).is_ok();
-    ["python3", "python"].into_iter().find(works).ok_or_else(|| "no Python 3.9 or later is installed".into())
+        |name: &&str| output(command(name).args(["-c", "import sys; assert sys.version_info >= (3, 10)"])).is_ok();
+    ["python3", "python"].into_iter().find(works).ok_or_else(|| "no Python 3.10 or later is installed".into())
 }

@@ -1,0 +1,40 @@
+"""Cross-checks of the program against other people's readers of GGUF and safetensors.
+
+    python run.py PROGRAM MODEL.gguf...
+
+`cargo xtask test` calls it. A model is opened with gguf.GGUFReader once, since that takes seconds for a large
+vocabulary.
+"""
+
+import os
+import sys
+import time
+
+from gguf import GGUFReader
+
+import check_convert
+import check_inspect
+
+
+def main(program: str, models: list[str]) -> int:
+    failed = 0
+    for model in models:
+        start = time.monotonic()
+        reader = GGUFReader(model)
+        for check in (check_inspect, check_convert):
+            name = f"{check.__name__} {os.path.basename(model)}"
+            try:
+                told = check.check(program, model, reader)
+            except AssertionError as difference:
+                failed += 1
+                print(f"FAILED {name}: {difference}", flush=True)
+            else:
+                print(f"ok {name}: {told} ({time.monotonic() - start:.1f} s)", flush=True)
+            start = time.monotonic()
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    sys.exit(main(sys.argv[1], sys.argv[2:]))
