@@ -174,6 +174,15 @@ pub enum ParserError {
         second: u64,
     },
 
+    /// A tensor name of no bytes.
+    #[error("bad tensor name: tensor index entry {index} at offset {offset} has an empty name")]
+    EmptyTensorName {
+        /// Position among the tensors, from 0.
+        index: u64,
+        /// Where the entry begins.
+        offset: u64,
+    },
+
     /// One tensor name twice.
     #[error("duplicate tensor: {:?} stands at offset {first} of the index and again at offset {second}", Escaped(name))]
     DuplicateTensor {

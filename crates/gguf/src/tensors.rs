@@ -183,6 +183,9 @@ pub(crate) fn read(reader: &mut Reader<'_>, count: u64) -> Result<TensorIndex, P
 fn read_entry(reader: &mut Reader<'_>, index: u64) -> Result<Entry, ParserError> {
     let position = reader.offset();
     let name = reader.read_string(MAX_TENSOR_NAME, "name bytes")?;
+    if name.is_empty() {
+        return Err(ParserError::EmptyTensorName { index, offset: position });
+    }
     reader.within = Within::Tensor { index, name: Some(name) };
     let at_rank = reader.offset();
     let rank = reader.read_u32()?;

@@ -117,7 +117,7 @@ fn tensors() -> impl Strategy<Value = Vec<(BString, Vec<u64>, GgmlType)>> {
         }
         (dims, ggml_type)
     });
-    btree_map(text(0..30), one, 0..6)
+    btree_map(text(1..30), one, 0..6)
         .prop_map(|tensors| tensors.into_iter().map(|(name, (dims, ggml_type))| (name, dims, ggml_type)).collect())
 }
 
