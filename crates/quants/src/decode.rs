@@ -178,7 +178,7 @@ fn decode_piece<T: Target>(
     decoded: &mut Decoded,
 ) {
     kernel(blocks, out);
-    if !may_overflow(ggml_type, T::KIND) || out.iter().filter(|value| value.is_infinite()).count() == 0 {
+    if !may_overflow(ggml_type, T::KIND) || !T::any_infinite(out) {
         return;
     }
     let mut count = |index: usize, was_finite: bool| {

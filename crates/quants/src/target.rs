@@ -33,7 +33,12 @@ pub(crate) mod private {
         /// The value in one rounding.
         fn from_f64(value: f64) -> Self;
 
-        fn is_infinite(self) -> bool;
+        /// Whether any value is infinite; the compiler makes this wide compares without a branch.
+        fn any_infinite(values: &[Self]) -> bool;
+
+        fn is_infinite(self) -> bool {
+            Self::any_infinite(&[self])
+        }
 
         /// Lets `decode` write `N` float32 and puts them into `out`: directly, or by way of a buffer
         /// on the stack that is narrowed while it is still in the first-level cache.
@@ -53,9 +58,8 @@ pub(crate) mod private {
             float::f64_to_f32(value)
         }
 
-        #[inline(always)]
-        fn is_infinite(self) -> bool {
-            self.is_infinite()
+        fn any_infinite(values: &[Self]) -> bool {
+            values.iter().fold(false, |any, value| any | value.is_infinite())
         }
 
         #[inline(always)]
@@ -79,9 +83,9 @@ pub(crate) mod private {
                     $from_f64(value)
                 }
 
-                #[inline(always)]
-                fn is_infinite(self) -> bool {
-                    self.is_infinite()
+                fn any_infinite(values: &[Self]) -> bool {
+                    let infinity = <$type>::INFINITY.to_bits();
+                    values.iter().fold(false, |any, value| any | (value.to_bits() & 0x7fff == infinity))
                 }
 
                 #[inline(always)]

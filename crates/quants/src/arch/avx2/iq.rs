@@ -2,8 +2,8 @@
 
 use core::arch::x86_64::*;
 
-use super::lanes::{Bytes16, half, scaled};
-use super::legacy::{bits_to_bytes, halves, nibbles};
+use super::lanes::{half, scaled_halves};
+use super::legacy::{bits_to_bytes, coded};
 use crate::block::bytes_at;
 use crate::block::iq1::{IQ1_M, IQ1_S};
 use crate::block::iq2::{IQ2_S, IQ2_XS, IQ2_XXS};
@@ -37,15 +37,6 @@ fn with_even_signs(seven: u32) -> u32 {
     let folded = folded ^ (folded >> 2 & 0x0303_0303);
     let folded = (folded ^ folded >> 1) & 0x0101_0101;
     seven | folded << 7
-}
-
-/// Two groups of 16 values with a scale each, or one of 32 if they are the same.
-#[target_feature(enable = "avx2,f16c,bmi2")]
-#[inline]
-fn two_groups<T: Target>(out: &mut [T; 32], q: __m256i, scales: [f32; 2]) {
-    for ((out, q), scale) in halves(out).into_iter().zip(Bytes16::both(q)).zip(scales) {
-        scaled(out, q, _mm256_set1_ps(scale));
-    }
 }
 
 /// `d × (scale + ½) × factor` for 16 scales, in the order of `block::iq2::quarter_scale`.
@@ -87,7 +78,7 @@ pub(super) fn iq2_xxs<T: Target>(block: &IQ2_XXS, out: &mut [T; 256]) {
     for (g, out) in out.as_chunks_mut::<32>().0.iter_mut().enumerate() {
         let [indices, word] = words[g];
         let sizes: [[u8; 8]; 4] = indices.to_le_bytes().map(|index| grids::IQ2_XXS[usize::from(index)]);
-        two_groups(out, signed(bytemuck::cast(sizes), even_signs(word)), [db[g]; 2]);
+        scaled_halves(out, signed(bytemuck::cast(sizes), even_signs(word)), [db[g]; 2]);
     }
 }
 
@@ -101,7 +92,7 @@ pub(super) fn iq2_xs<T: Target>(block: &IQ2_XS, out: &mut [T; 256]) {
         let sizes: [[u8; 8]; 4] = core::array::from_fn(|l| grids::IQ2_XS[(word >> (16 * l)) as usize & 0x1ff]);
         let stored = _pext_u64(word, 0xfe00_fe00_fe00_fe00) as u32;
         let signs = even_signs(stored);
-        two_groups(out, signed(bytemuck::cast(sizes), signs), [db[2 * g], db[2 * g + 1]]);
+        scaled_halves(out, signed(bytemuck::cast(sizes), signs), [db[2 * g], db[2 * g + 1]]);
     }
 }
 
@@ -115,7 +106,7 @@ pub(super) fn iq2_s<T: Target>(block: &IQ2_S, out: &mut [T; 256]) {
         let sizes: [[u8; 8]; 4] =
             core::array::from_fn(|l| grids::IQ2_S[usize::from(qs[l]) | (qh << (8 - 2 * l) & 0x300)]);
         let signs = u32::from_le_bytes(bytes_at(&block.signs, g * 4));
-        two_groups(out, signed(bytemuck::cast(sizes), signs), [db[2 * g], db[2 * g + 1]]);
+        scaled_halves(out, signed(bytemuck::cast(sizes), signs), [db[2 * g], db[2 * g + 1]]);
     }
 }
 
@@ -128,7 +119,7 @@ pub(super) fn iq3_xxs<T: Target>(block: &IQ3_XXS, out: &mut [T; 256]) {
     for (g, out) in out.as_chunks_mut::<32>().0.iter_mut().enumerate() {
         let qs = bytes_at::<8>(&block.qs, g * 8);
         let sizes: [[u8; 4]; 8] = qs.map(|index| grids::IQ3_XXS[usize::from(index)]);
-        two_groups(out, signed(bytemuck::cast(sizes), even_signs(words[g])), [db[g]; 2]);
+        scaled_halves(out, signed(bytemuck::cast(sizes), even_signs(words[g])), [db[g]; 2]);
     }
 }
 
@@ -144,7 +135,7 @@ pub(super) fn iq3_s<T: Target>(block: &IQ3_S, out: &mut [T; 256]) {
         let qh = usize::from(block.qh[g]);
         let sizes: [[u8; 4]; 8] = core::array::from_fn(|i| grids::IQ3_S[usize::from(qs[i]) | (qh << (8 - i) & 0x100)]);
         let signs = u32::from_le_bytes(bytes_at(&block.signs, g * 4));
-        two_groups(out, signed(bytemuck::cast(sizes), signs), [db[g]; 2]);
+        scaled_halves(out, signed(bytemuck::cast(sizes), signs), [db[g]; 2]);
     }
 }
 
@@ -175,7 +166,7 @@ pub(super) fn iq1_s<T: Target>(block: &IQ1_S, out: &mut [T; 256]) {
         let qh = u16::from_le_bytes(bytes_at(&block.qh, g * 2));
         let entries: [[u8; 8]; 4] =
             core::array::from_fn(|l| grids::IQ1[usize::from(qs[l]) | usize::from(qh >> (3 * l) & 7) << 8]);
-        two_groups(out, eighths(entries, [qh & 0x8000 != 0; 4]), [dl[g]; 2]);
+        scaled_halves(out, eighths(entries, [qh & 0x8000 != 0; 4]), [dl[g]; 2]);
     }
 }
 
@@ -196,14 +187,14 @@ pub(super) fn iq1_m<T: Target>(block: &IQ1_M, out: &mut [T; 256]) {
         let entries: [[u8; 8]; 4] =
             core::array::from_fn(|l| grids::IQ1[usize::from(qs[l]) | usize::from(qh >> (4 * l) & 7) << 8]);
         let minus = core::array::from_fn(|l| qh >> (4 * l) & 8 != 0);
-        two_groups(out, eighths(entries, minus), [dl[2 * g], dl[2 * g + 1]]);
+        scaled_halves(out, eighths(entries, minus), [dl[2 * g], dl[2 * g + 1]]);
     }
 }
 
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
 pub(super) fn iq4_nl<T: Target>(block: &IQ4_NL, out: &mut [T; 32]) {
-    table_of_16(&block.qs, half(block.d), out);
+    coded(out, &block.qs, IQ4_VALUES, half(block.d));
 }
 
 #[target_feature(enable = "avx2,f16c,bmi2")]
@@ -213,14 +204,6 @@ pub(super) fn iq4_xs<T: Target>(block: &IQ4_XS, out: &mut [T; 256]) {
     let dl = _mm256_mul_ps(half(block.d), _mm256_cvtepi32_ps(bytemuck::cast(scales)));
     let dl: [f32; 8] = bytemuck::cast(dl);
     for (g, out) in out.as_chunks_mut::<32>().0.iter_mut().enumerate() {
-        table_of_16(&bytes_at(&block.qs, g * 16), _mm256_set1_ps(dl[g]), out);
-    }
-}
-
-#[target_feature(enable = "avx2,f16c,bmi2")]
-#[inline]
-fn table_of_16<T: Target>(qs: &[u8; 16], scale: __m256, out: &mut [T; 32]) {
-    for (out, codes) in halves(out).into_iter().zip(nibbles(qs)) {
-        scaled(out, Bytes16::twice(_mm_shuffle_epi8(bytemuck::cast(IQ4_VALUES), codes)), scale);
+        coded(out, &bytes_at(&block.qs, g * 16), IQ4_VALUES, _mm256_set1_ps(dl[g]));
     }
 }

@@ -2,8 +2,8 @@
 
 use core::arch::x86_64::*;
 
-use super::lanes::{Bytes16, half, scaled};
-use super::legacy::{bits_to_bytes, halves, nibbles};
+use super::lanes::{both, half, halves, scaled};
+use super::legacy::{bits_to_bytes, coded, nibbles};
 use crate::block::binary::{Q1_0, Q2_0};
 use crate::block::bytes_at;
 use crate::block::micro::{E2M1_DOUBLED, HALF_OF_UE4M3, MXFP4, NVFP4};
@@ -12,10 +12,7 @@ use crate::target::Target;
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
 pub(super) fn mxfp4<T: Target>(block: &MXFP4, out: &mut [T; 32]) {
-    let d = _mm256_set1_ps(block.half_scale());
-    for (out, codes) in halves(out).into_iter().zip(nibbles(&block.qs)) {
-        scaled(out, Bytes16::twice(_mm_shuffle_epi8(bytemuck::cast(E2M1_DOUBLED), codes)), d);
-    }
+    coded(out, &block.qs, E2M1_DOUBLED, _mm256_set1_ps(block.half_scale()));
 }
 
 #[target_feature(enable = "avx2,f16c,bmi2")]
@@ -23,12 +20,11 @@ pub(super) fn mxfp4<T: Target>(block: &MXFP4, out: &mut [T; 32]) {
 pub(super) fn nvfp4<T: Target>(block: &NVFP4, out: &mut [T; 64]) {
     let groups = block.qs.as_chunks::<16>().0.iter().zip(block.d.as_chunks::<2>().0);
     for (out, (qs, scales)) in out.as_chunks_mut::<32>().0.iter_mut().zip(groups) {
-        let [low, high] = nibbles(qs);
+        let q = _mm256_shuffle_epi8(bytemuck::cast([E2M1_DOUBLED; 2]), nibbles(qs));
         // A group's eight bytes hold its first eight values low and its last eight high.
-        let groups = [_mm_unpacklo_epi64(low, high), _mm_unpackhi_epi64(low, high)];
-        for ((out, codes), scale) in halves(out).into_iter().zip(groups).zip(scales) {
-            let q = _mm_shuffle_epi8(bytemuck::cast(E2M1_DOUBLED), codes);
-            scaled(out, Bytes16::twice(q), _mm256_set1_ps(HALF_OF_UE4M3[usize::from(*scale)]));
+        let groups = both(_mm256_permute4x64_epi64::<0b11_01_10_00>(q));
+        for ((out, q), scale) in halves(out).into_iter().zip(groups).zip(scales) {
+            scaled(out, q, _mm256_set1_ps(HALF_OF_UE4M3[usize::from(*scale)]));
         }
     }
 }
@@ -42,7 +38,7 @@ pub(super) fn q1_0<T: Target>(block: &Q1_0, out: &mut [T; 128]) {
         let set = bits_to_bytes(u32::from_le_bytes(*bits));
         let q =
             _mm256_or_si256(_mm256_and_si256(set, _mm256_set1_epi8(1)), _mm256_andnot_si256(set, _mm256_set1_epi8(-1)));
-        for (out, q) in halves(out).into_iter().zip(Bytes16::both(q)) {
+        for (out, q) in halves(out).into_iter().zip(both(q)) {
             scaled(out, q, d);
         }
     }
@@ -65,7 +61,7 @@ pub(super) fn q2_0<T: Target>(block: &Q2_0, out: &mut [T; 64]) {
         let fourth = _mm256_and_si256(_mm256_srli_epi32::<6>(repeated), _mm256_set1_epi32(0x0300_0000));
         let q = _mm256_or_si256(_mm256_or_si256(low, second), _mm256_or_si256(third, fourth));
         let q = _mm256_add_epi8(q, _mm256_set1_epi8(-1));
-        for (out, q) in halves(out).into_iter().zip(Bytes16::both(q)) {
+        for (out, q) in halves(out).into_iter().zip(both(q)) {
             scaled(out, q, d);
         }
     }

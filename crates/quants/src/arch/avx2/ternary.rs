@@ -3,49 +3,67 @@
 use core::arch::x86_64::*;
 
 use super::k::two_bits;
-use super::lanes::{Bytes16, half, scaled};
+use super::lanes::{both, half, halves, scaled};
 use crate::block::bytes_at;
 use crate::block::ternary::{POW3, TQ1_0, TQ2_0};
 use crate::target::Target;
 
-/// Digit `n` of 16 bytes, less one.
+/// The first ternary digit of each byte, less one.
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
-fn digits(bytes: __m128i, power: u8) -> __m128i {
-    let wide = _mm256_cvtepu8_epi16(bytes);
-    let fraction =
-        _mm256_and_si256(_mm256_mullo_epi16(wide, _mm256_set1_epi16(i16::from(power))), _mm256_set1_epi16(0xff));
-    let digit = _mm256_srli_epi16::<8>(_mm256_mullo_epi16(fraction, _mm256_set1_epi16(3)));
-    let packed = _mm_packus_epi16(_mm256_castsi256_si128(digit), _mm256_extracti128_si256::<1>(digit));
-    _mm_sub_epi8(packed, _mm_set1_epi8(1))
+fn first_digits(fractions: __m256i) -> __m256i {
+    // 3x ÷ 256 is (x + x ÷ 2) ÷ 2 ÷ 64. The averages round up, the one taken away first rounds down:
+    // the results turn from 0 to 1 at 86 and from 1 to 2 at 171, as they should.
+    let lowered = _mm256_subs_epu8(fractions, _mm256_set1_epi8(1));
+    let half = _mm256_avg_epu8(lowered, _mm256_setzero_si256());
+    let three_quarters = _mm256_avg_epu8(lowered, half);
+    let digits = _mm256_and_si256(_mm256_srli_epi16::<6>(three_quarters), _mm256_set1_epi8(3));
+    _mm256_sub_epi8(digits, _mm256_set1_epi8(1))
+}
+
+/// Drops the first digit, so that the second one is the first.
+#[target_feature(enable = "avx2,f16c,bmi2")]
+#[inline]
+fn times_3(fractions: __m256i) -> __m256i {
+    _mm256_add_epi8(_mm256_add_epi8(fractions, fractions), fractions)
 }
 
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
 pub(super) fn tq1_0<T: Target>(block: &TQ1_0, out: &mut [T; 256]) {
     let d = half(block.d);
-    let out = out.as_chunks_mut::<16>().0;
-    let (first, rest) = out.split_at_mut(10);
-    for (n, out) in first.iter_mut().enumerate() {
-        let bytes = bytemuck::cast(bytes_at::<16>(&block.qs, n % 2 * 16));
-        scaled(out, Bytes16::twice(digits(bytes, POW3[n / 2])), d);
+    let (out, _) = out.as_chunks_mut::<16>();
+    let mut fractions = bytemuck::cast(bytes_at::<32>(&block.qs, 0));
+    for pair in out[..10].as_chunks_mut::<2>().0 {
+        for (out, q) in pair.iter_mut().zip(both(first_digits(fractions))) {
+            scaled(out, q, d);
+        }
+        fractions = times_3(fractions);
     }
-    let (second, third) = rest.split_at_mut(5);
-    let bytes = bytemuck::cast(bytes_at::<16>(&block.qs, 32));
-    for (out, power) in second.iter_mut().zip(POW3) {
-        scaled(out, Bytes16::twice(digits(bytes, power)), d);
+    // The other 16 bytes of qs; and the last four bytes with their four digits, which come as 16 bytes
+    // of which the first digit alone is taken.
+    let qh: [[u8; 4]; 4] = core::array::from_fn(|n| block.qh.map(|byte| byte.wrapping_mul(POW3[n])));
+    let mut fractions = _mm256_set_m128i(bytemuck::cast(qh), bytemuck::cast(bytes_at::<16>(&block.qs, 32)));
+    let [_, last] = both(first_digits(fractions));
+    scaled(&mut out[15], last, d);
+    for out in &mut out[10..15] {
+        let [q, _] = both(first_digits(fractions));
+        scaled(out, q, d);
+        fractions = times_3(fractions);
     }
-    // The last four bytes have four digits each, all of which fit in one register.
-    let multiplied: [[u8; 4]; 4] = core::array::from_fn(|n| block.qh.map(|byte| byte.wrapping_mul(POW3[n])));
-    scaled(&mut third[0], Bytes16::twice(digits(bytemuck::cast(multiplied), 1)), d);
 }
 
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
 pub(super) fn tq2_0<T: Target>(block: &TQ2_0, out: &mut [T; 256]) {
     let d = half(block.d);
-    for (group, out) in out.as_chunks_mut::<16>().0.iter_mut().enumerate() {
-        let q = _mm256_add_epi8(two_bits(&block.qs, group).0, _mm256_set1_epi8(-1));
-        scaled(out, Bytes16(q), d);
+    let (out, _) = out.as_chunks_mut::<32>();
+    for (part, qs) in block.qs.as_chunks::<32>().0.iter().enumerate() {
+        for (quarter, q) in two_bits(qs).into_iter().enumerate() {
+            let q = _mm256_sub_epi8(q, _mm256_set1_epi8(1));
+            for (out, q) in halves(&mut out[part * 4 + quarter]).into_iter().zip(both(q)) {
+                scaled(out, q, d);
+            }
+        }
     }
 }
