@@ -70,19 +70,16 @@ pub(crate) struct GlobalArgs {
     #[arg(long, global = true)]
     pub(crate) quiet: bool,
 
-    /// When to colour
+    /// When to colour; auto is on a terminal, unless NO_COLOR is set
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: ColorChoice,
 }
 
-/// When to colour the output.
+/// When to colour the output. No comments on the variants: clap would make a page of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ColorChoice {
-    /// On a terminal, unless NO_COLOR is set
     Auto,
-    /// Always
     Always,
-    /// Never
     Never,
 }
 

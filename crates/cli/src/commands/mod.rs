@@ -19,9 +19,14 @@ pub(crate) fn run(args: Args) -> Result<Outcome, Failure> {
         Command::Completions(args) => completions::run(&args, &mut out),
         Command::Man(args) => man::run(&args, &mut out),
     };
-    match done.and_then(|outcome| out.finish().map(|()| outcome)) {
+    let outcome = match done {
         // Not an error, and nobody would read the rest.
-        Err(Failure::Unread) => Ok(Outcome::Done),
-        other => other,
+        Err(Failure::Unread) => return Ok(Outcome::Done),
+        other => other?,
+    };
+    match out.finish() {
+        // What was found out holds though nobody reads it.
+        Ok(()) | Err(Failure::Unread) => Ok(outcome),
+        Err(error) => Err(error),
     }
 }

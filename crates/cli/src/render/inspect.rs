@@ -70,10 +70,20 @@ pub(crate) fn write_text<H: AsRef<[u8]>>(
         write_summary(out, look, file)?;
         writeln!(out)?;
     }
-    write_metadata(out, look, file, view)?;
-    if view.tensors {
+    // What a query leaves nothing of is left out, unless that is everything.
+    let metadata = view.query.is_none() || file.metadata().iter().any(|(key, _)| view.keeps(key));
+    let tensors = view.tensors && (view.query.is_none() || file.tensors().iter().any(|tensor| view.keeps(tensor.name)));
+    if metadata {
+        write_metadata(out, look, file, view)?;
+    }
+    if metadata && tensors {
         writeln!(out)?;
+    }
+    if tensors {
         write_tensors(out, look, file, view)?;
+    }
+    if !metadata && !tensors {
+        writeln!(out, "no {} that matches", if view.tensors { "metadata key or tensor" } else { "metadata key" })?;
     }
     Ok(())
 }
@@ -103,8 +113,11 @@ fn summary_lines<H: AsRef<[u8]>>(file: &GgufFile<H>) -> Vec<(&'static str, Strin
         add("BOS", found.bos.map(token));
         add("EOS", found.eos.map(token));
     }
-    let template = summary.chat_template;
-    add("chat template", Some(template.map_or("no".into(), |bytes| format!("yes, {}", units::bytes(bytes as u64)))));
+    // Only where there is text to be talked in.
+    if summary.tokenizer.is_some() || summary.chat_template.is_some() {
+        let yes = |bytes| format!("yes, {}", units::bytes(bytes as u64));
+        add("chat template", Some(summary.chat_template.map_or("no".into(), yes)));
+    }
     add("size", Some(size(file.container_len())));
     add(
         "container",
@@ -116,7 +129,14 @@ fn summary_lines<H: AsRef<[u8]>>(file: &GgufFile<H>) -> Vec<(&'static str, Strin
             units::plural(file.metadata().len(), "metadata key"),
         )),
     );
-    add("data", Some(format!("from byte {}, aligned to {}", file.data_offset(), file.alignment())));
+    add(
+        "data",
+        Some(format!(
+            "from byte {}, aligned to {}",
+            units::grouped(file.data_offset()),
+            units::grouped(file.alignment().into())
+        )),
+    );
     lines
 }
 
@@ -189,7 +209,7 @@ fn write_metadata<H: AsRef<[u8]>>(out: &mut impl Write, look: Look, file: &GgufF
     let metadata = file.metadata();
     let kept = || metadata.iter().filter(|(key, _)| view.keeps(key));
     if kept().next().is_none() {
-        return writeln!(out, "no metadata key{}", if view.query.is_some() { " that matches" } else { "" });
+        return writeln!(out, "no metadata");
     }
     let type_column = Column::new("type", 24).style(Style::new().dimmed());
     let mut table = Table::new(look, [Column::new("key", NAME_COLUMNS), type_column], "value");
@@ -207,7 +227,7 @@ fn write_tensors<H: AsRef<[u8]>>(out: &mut impl Write, look: Look, file: &GgufFi
     let tensors = file.tensors();
     let kept = || tensors.iter().enumerate().filter(|(_, tensor)| view.keeps(tensor.name));
     if kept().next().is_none() {
-        return writeln!(out, "no tensor{}", if view.query.is_some() { " that matches" } else { "" });
+        return writeln!(out, "no tensors");
     }
     let rooms = if kept().any(|(_, tensor)| tensor.byte_size().is_err()) { file.rooms() } else { Vec::new() };
     let mut table = Table::new(
@@ -236,6 +256,6 @@ fn write_tensors<H: AsRef<[u8]>>(out: &mut impl Write, look: Look, file: &GgufFi
     kept().try_for_each(|(position, tensor)| {
         let room = rooms.get(position).filter(|_| tensor.byte_size().is_err());
         let remark = room.map_or(String::new(), |room| format!("room for {}", units::bytes(*room)));
-        table.write_row(out, &cells(&tensor), &remark)
+        table.write_wrapped(out, &cells(&tensor), &remark)
     })
 }

@@ -266,7 +266,10 @@ mod tests {
         assert_eq!(shown(Value::I64(i64::MIN)), "-9223372036854775808\n");
         assert_eq!(shown(Value::F32(0.1)), "0.1\n");
         assert_eq!(shown(Value::F64(0.1_f32.into())), "0.10000000149011612\n");
-        assert_eq!(shown(Value::F32(1e-6)), "1e-6\n");
+        for bits in [0x0000_0001, 0x0080_0000, 0x3727_c5ac, 0x7f7f_ffff] {
+            let text = shown(Value::F32(f32::from_bits(bits)));
+            assert_eq!(text.trim().parse::<f32>().unwrap().to_bits(), bits, "{text}");
+        }
         assert_eq!(shown(Value::F32(-0.0)), "-0.0\n");
         assert_eq!(shown(Value::F32(f32::NAN)), "{\"float\":\"nan\"}\n");
         assert_eq!(shown(Value::F64(f64::NEG_INFINITY)), "{\"float\":\"-inf\"}\n");

@@ -1,6 +1,7 @@
 //! Standard output: buffered, with its errors told apart.
 
 use std::env;
+use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal as _, StdoutLock, Write};
 
@@ -21,24 +22,27 @@ pub(crate) struct Look {
 impl Look {
     fn of_stdout(choice: ColorChoice) -> Self {
         let terminal = io::stdout().is_terminal();
-        // https://no-color.org: set, whatever to, and not empty.
-        let unwanted = || env::var_os("NO_COLOR").is_some_and(|set| !set.is_empty());
-        let unable = || env::var_os("TERM").is_some_and(|term| term == "dumb");
-        let color = match choice {
-            ColorChoice::Always => true,
-            ColorChoice::Never => false,
-            ColorChoice::Auto => terminal && !unwanted() && !unable(),
-        };
         let size = if terminal { terminal_size::terminal_size_of(io::stdout()) } else { None };
         // A terminal that says it has no columns does not know.
         let width = size.map(|(width, _)| usize::from(width.0)).filter(|width| *width > 0);
-        Self { color, width }
+        Self { color: wants_color(choice, terminal, |name| env::var_os(name)), width }
     }
 
     /// `text` in a style, if there are colours.
     pub(crate) fn paint(self, style: Style, text: impl Display) -> impl Display {
         let style = if self.color { style } else { Style::new() };
         Painted { style, text }
+    }
+}
+
+fn wants_color(choice: ColorChoice, terminal: bool, variable: impl Fn(&str) -> Option<OsString>) -> bool {
+    // https://no-color.org: set, whatever to, and not empty.
+    let unwanted = || variable("NO_COLOR").is_some_and(|set| !set.is_empty());
+    let unable = || variable("TERM").is_some_and(|term| term == "dumb");
+    match choice {
+        ColorChoice::Always => true,
+        ColorChoice::Never => false,
+        ColorChoice::Auto => terminal && !unwanted() && !unable(),
     }
 }
 
@@ -85,5 +89,25 @@ impl Write for Out {
 
     fn flush(&mut self) -> io::Result<()> {
         self.stdout.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_are_for_terminals_that_want_them() {
+        let wants = |choice, terminal, set: &[(&str, &str)]| {
+            let get = |name: &str| set.iter().find(|(it, _)| *it == name).map(|(_, value)| OsString::from(value));
+            wants_color(choice, terminal, get)
+        };
+        assert!(wants(ColorChoice::Auto, true, &[("TERM", "xterm")]));
+        assert!(wants(ColorChoice::Auto, true, &[("NO_COLOR", "")]));
+        assert!(!wants(ColorChoice::Auto, true, &[("NO_COLOR", "1")]));
+        assert!(!wants(ColorChoice::Auto, true, &[("TERM", "dumb")]));
+        assert!(!wants(ColorChoice::Auto, false, &[]));
+        assert!(!wants(ColorChoice::Never, true, &[]));
+        assert!(wants(ColorChoice::Always, false, &[("NO_COLOR", "1")]));
     }
 }

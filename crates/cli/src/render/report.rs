@@ -27,7 +27,8 @@ pub(crate) fn warning(text: impl Display) {
 fn line(text: impl Display) {
     let mut text = text.to_string();
     if text.len() > LONGEST {
-        text.truncate(text.floor_char_boundary(LONGEST));
+        let end = (0..=LONGEST).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        text.truncate(end);
         text.push('…');
     }
     // The system's own words are the only part that may not have been escaped yet.
@@ -49,7 +50,7 @@ pub(crate) fn answer(answer: &clap::Error) -> ExitCode {
         };
     }
     // It cites the arguments, which a shell may have made from the names of files.
-    let shown: Vec<_> = rendered.lines().map(|line| escape_hidden(line)).collect();
+    let shown: Vec<_> = rendered.lines().map(escape_hidden).collect();
     let shown = shown.join("\n");
     let shown = shown.strip_prefix("error: ").map_or_else(|| shown.clone(), |rest| format!("gguf2st: {rest}"));
     let _ = writeln!(io::stderr(), "{}", shown.trim_end());

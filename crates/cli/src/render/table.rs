@@ -1,6 +1,6 @@
 //! Columns that stand below each other, written a row at a time: nothing is collected but widths.
 
-use std::fmt::Display;
+use std::fmt::{Display, Write as _};
 use std::io::{self, Write};
 
 use clap::builder::styling::Style;
@@ -74,49 +74,57 @@ impl<const N: usize> Table<N> {
     }
 
     pub(crate) fn write_titles(&self, out: &mut impl Write) -> io::Result<()> {
-        let plain = Self { columns: self.columns.map(|column| column.style(TITLE)), ..self.clone() };
-        plain.write_row(out, &self.columns.map(|column| column.title.to_owned()), &self.look.paint(TITLE, self.last))
+        let titles = Self { columns: self.columns.map(|column| column.style(TITLE)), ..self.clone() };
+        let line = titles.line(&self.columns.map(|column| column.title.to_owned()));
+        if self.last.is_empty() {
+            return writeln!(out, "{}", line.trim_end());
+        }
+        writeln!(out, "{line}{}", self.look.paint(TITLE, self.last))
     }
 
-    /// Writes a row whose last cell is put on as many lines as it takes.
+    /// Writes a row whose last cell is put on as many lines as it takes, on none if it is empty.
     pub(crate) fn write_wrapped(&self, out: &mut impl Write, cells: &[String; N], last: &str) -> io::Result<()> {
+        let line = self.line(cells);
+        if last.is_empty() {
+            return writeln!(out, "{}", line.trim_end());
+        }
         let at = self.last_column();
-        let Some(width) = self.look.width else { return self.write_row(out, cells, last) };
-        let overlong = self.columns.iter().zip(cells).any(|(column, cell)| columns(cell) > column.width);
+        let Some(width) = self.look.width else { return writeln!(out, "{line}{last}") };
+        // A cell that is longer than its column moves the last one.
+        let over = |(column, cell): (&Column, &String)| columns(cell).saturating_sub(column.width);
+        let start = at + self.columns.iter().zip(cells).map(over).sum::<usize>();
+        if start + columns(last) <= width {
+            return writeln!(out, "{line}{last}");
+        }
         let narrow = width < at + NARROWEST;
         let at = if narrow { self.indent + INDENT } else { at };
         let lines = wrap(last, width.saturating_sub(at).max(1));
-        if !narrow && !overlong {
-            self.write_row(out, cells, lines[0])?;
+        if narrow || start > at {
+            writeln!(out, "{}\n{:at$}{}", line.trim_end(), "", lines[0])?;
         } else {
-            self.write_cells(out, cells)?;
-            writeln!(out, "\n{:at$}{}", "", lines[0])?;
+            writeln!(out, "{line}{}", lines[0])?;
         }
         lines[1..].iter().try_for_each(|line| writeln!(out, "{:at$}{line}", ""))
     }
 
-    /// Writes a row on one line.
-    pub(crate) fn write_row(
-        &self,
-        out: &mut impl Write,
-        cells: &[String; N],
-        last: &(impl Display + ?Sized),
-    ) -> io::Result<()> {
-        self.write_cells(out, cells)?;
-        writeln!(out, "{last}")
+    /// Writes a row on one line, the last cell as it comes.
+    pub(crate) fn write_row(&self, out: &mut impl Write, cells: &[String; N], last: &impl Display) -> io::Result<()> {
+        writeln!(out, "{}{last}", self.line(cells))
     }
 
-    fn write_cells(&self, out: &mut impl Write, cells: &[String; N]) -> io::Result<()> {
-        write!(out, "{:1$}", "", self.indent)?;
+    /// A row up to its last cell.
+    fn line(&self, cells: &[String; N]) -> String {
+        let mut line = " ".repeat(self.indent);
         for (column, cell) in self.columns.iter().zip(cells) {
             let padding = column.width.saturating_sub(columns(cell));
             let (before, after) = match column.align {
                 Align::Left => (0, padding + GAP),
                 Align::Right => (padding, GAP),
             };
-            write!(out, "{:before$}{}{:after$}", "", self.look.paint(column.style, cell), "")?;
+            // Writing to a String can't fail.
+            let _ = write!(line, "{:before$}{}{:after$}", "", self.look.paint(column.style, cell), "");
         }
-        Ok(())
+        line
     }
 
     fn last_column(&self) -> usize {
@@ -126,3 +134,53 @@ impl<const N: usize> Table<N> {
 
 /// Titles stand back behind what is below them.
 const TITLE: Style = Style::new().dimmed();
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(width: Option<usize>, rows: &[(&str, &str)]) -> String {
+        let cells = |name: &str| [name.to_owned()];
+        let mut table = Table::new(Look { color: false, width }, [Column::new("key", 8)], "value");
+        rows.iter().for_each(|(name, _)| table.fit(&cells(name)));
+        let mut out = Vec::new();
+        table.write_titles(&mut out).unwrap();
+        rows.iter().for_each(|(name, last)| table.write_wrapped(&mut out, &cells(name), last).unwrap());
+        String::from_utf8(out).unwrap()
+    }
+
+    const ROWS: &[(&str, &str)] =
+        &[("name", "a few words that are long"), ("模型", "1"), ("overlong_key", "more of these words"), ("none", "")];
+
+    #[test]
+    fn without_a_terminal_a_row_is_a_line() {
+        assert_eq!(
+            written(None, ROWS),
+            "key       value\nname      a few words that are long\n模型      1\noverlong_key  more of these words\nnone\n"
+        );
+    }
+
+    #[test]
+    fn a_wide_terminal_wraps_the_last_column() {
+        assert_eq!(
+            written(Some(34), ROWS),
+            "key       value\n\
+             name      a few words that are\n          long\n\
+             模型      1\n\
+             overlong_key  more of these words\n\
+             none\n"
+        );
+    }
+
+    #[test]
+    fn a_narrow_one_sets_it_below_where_it_does_not_fit() {
+        assert_eq!(
+            written(Some(20), ROWS),
+            "key       value\n\
+             name\n    a few words that\n    are long\n\
+             模型      1\n\
+             overlong_key\n    more of these\n    words\n\
+             none\n"
+        );
+    }
+}

@@ -148,20 +148,24 @@ pub(crate) fn wrap(mut text: &str, columns: usize) -> Vec<&str> {
         let mut end = 0;
         for (at, c) in text.char_indices() {
             used += c.width().unwrap_or(0);
+            let over = used > columns;
+            // A space that is over falls away with the line's end.
+            if c == ' ' {
+                space = Some(at + 1);
+            }
             // At least one character a line, or this would never end.
-            if used > columns && at > 0 {
+            if over && at > 0 {
                 break;
             }
             end = at + c.len_utf8();
-            if c == ' ' {
-                space = Some(end);
-            }
         }
         let (line, rest) = text.split_at(space.unwrap_or(end));
         lines.push(line.trim_end_matches(' '));
         text = rest;
     }
-    lines.push(text);
+    if lines.is_empty() || !text.is_empty() {
+        lines.push(text);
+    }
     lines
 }
 

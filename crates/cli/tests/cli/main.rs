@@ -1,0 +1,10 @@
+//! The program as a user meets it: arguments in; standard output, standard error and exit status out.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![allow(clippy::print_stdout, reason = "a test says what it skips")]
+
+mod check;
+mod environment;
+mod facts;
+mod inspect;
+mod man;
+mod util;

@@ -1,0 +1,110 @@
+//! Running the program in a folder of its own, and comparing what it says with files under `snapshots/`.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use gguf2st_gguf::is_deceptive;
+use gguf2st_gguf::write::Builder;
+use tempfile::TempDir;
+
+/// A folder in which the program is run, so that the paths it prints are the same everywhere.
+pub(crate) struct Folder(TempDir);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().expect("a temporary folder"))
+    }
+
+    /// A folder with one file in it.
+    pub(crate) fn with(name: impl AsRef<Path>, bytes: &[u8]) -> Self {
+        let folder = Self::new();
+        fs::write(folder.path(name), bytes).expect("a file in it");
+        folder
+    }
+
+    /// A folder with `model.gguf`, whose tensors are zeros.
+    pub(crate) fn with_model(builder: &Builder) -> Self {
+        Self::with("model.gguf", &builder.container(|_, _| ()).expect("a container"))
+    }
+
+    pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub(crate) fn command(&self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_gguf2st"));
+        command.current_dir(&self.0).args(args).stdin(Stdio::null());
+        command.env_remove("NO_COLOR").env("TERM", "xterm");
+        command
+    }
+
+    pub(crate) fn run(&self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Said {
+        Said::of(self.command(args).output().expect("the program runs"))
+    }
+}
+
+/// What the program said. Both streams are checked for what no terminal may be sent.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) out: String,
+    pub(crate) err: String,
+    pub(crate) status: i32,
+}
+
+impl Said {
+    pub(crate) fn of(output: Output) -> Self {
+        let text = |bytes| String::from_utf8(bytes).expect("UTF-8 out");
+        let said = Self {
+            out: text(output.stdout),
+            err: text(output.stderr),
+            status: output.status.code().expect("an exit status, not a signal"),
+        };
+        for stream in [&said.out, &said.err] {
+            let hidden = stream.chars().find(|c| is_deceptive(*c) && *c != '\n');
+            assert_eq!(hidden, None, "in {stream:?}");
+        }
+        assert!(!said.err.contains("panicked"), "{}", said.err);
+        said
+    }
+
+    /// What it printed, where it was done and had nothing to remark.
+    pub(crate) fn done(self) -> String {
+        assert_eq!((self.status, &*self.err), (0, ""));
+        self.out
+    }
+
+    /// What it complained of, where it could not be done.
+    pub(crate) fn refused(self) -> String {
+        assert_eq!(self.status, 2, "{self:?}");
+        assert_eq!(self.err.matches('\n').count(), 1, "one line: {:?}", self.err);
+        self.err
+    }
+}
+
+/// A file of the corpus.
+pub(crate) fn corpus(name: &str) -> PathBuf {
+    testdata("corpus").join(name)
+}
+
+/// A file or folder of the test data.
+pub(crate) fn testdata(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(name)
+}
+
+/// Compares text with a file under `snapshots/`; with `UPDATE_SNAPSHOTS` set, writes the file instead.
+#[track_caller]
+pub(crate) fn assert_snapshot(name: &str, actual: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/snapshots").join(name);
+    if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
+        fs::write(&path, actual).expect("the snapshot can be written");
+        return;
+    }
+    let expected = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        expected == actual,
+        "{} differs; if the new text is right, run with UPDATE_SNAPSHOTS=1.\n--- expected\n{expected}\n--- actual\n{actual}",
+        path.display()
+    );
+}
