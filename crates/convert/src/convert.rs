@@ -48,14 +48,19 @@ impl From<FloatDtype> for Dtype {
     }
 }
 
-/// How to convert.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
+/// What to convert to: all that a plan depends on beside the model.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PlanOptions {
     /// What becomes of the values.
     pub values: Values,
     /// Float and quantised tensors whose output name contains one of these become F32, whatever `values`
     /// says; without effect on [`Values::Raw`].
     pub keep_f32: Vec<String>,
+}
+
+/// How to carry a plan out. None of it changes a byte of the output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunOptions {
     /// Refuse finite values that become infinite in F16 or BF16.
     pub strict: bool,
     /// What may happen to a file that is there already.
@@ -83,7 +88,7 @@ impl Model {
     ///
     /// [`ConvertError::Unsound`] where a check of the container fails, and whatever else the head shows to be
     /// impossible: reserved names, types without a decoder, sizes that overflow.
-    pub fn plan(&self, options: &Options) -> Result<Plan, ConvertError> {
+    pub fn plan(&self, options: &PlanOptions) -> Result<Plan, ConvertError> {
         plan(self.file(), &self.facts()?, options)
     }
 
@@ -96,22 +101,22 @@ impl Model {
         Ok(SourceFacts { name, head_sha256: hex(&Sha256::digest(&head)) })
     }
 
-    /// Converts the model to a safetensors file at `path`. `progress` is told of the bytes written since it
+    /// Carries out a plan of this model: a safetensors file at `path`. `progress` is told of the bytes written since it
     /// was last told, from any thread.
     ///
     /// The file appears when it is whole and durable; before that, and after an error, there is nothing.
     ///
     /// # Errors
     ///
-    /// Those of [`plan`](Self::plan); an output that can't be written; a source that can't be read or is not
-    /// what was opened any more; with [`Options::strict`], values that overflow.
+    /// An output that can't be written; a source that can't be read or is not what was opened any more; with
+    /// [`RunOptions::strict`], values that overflow.
     pub fn convert(
         &self,
+        plan: &Plan,
         path: &Path,
-        options: &Options,
+        options: RunOptions,
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<Report, ConvertError> {
-        let plan = self.plan(options)?;
         let source = &**self.source();
         let output = Output::create(path, plan.bytes, options.existing, source)?;
         let head_len = plan.head.len() as u64;
@@ -119,7 +124,7 @@ impl Model {
         progress(head_len);
 
         let overflowed: Vec<AtomicU64> = plan.tensors.iter().map(|_| AtomicU64::new(0)).collect();
-        let made = on_all_cores(options.threads, tiles(&plan), |maker: &mut Maker, tile| {
+        let made = on_all_cores(options.threads, tiles(plan), |maker: &mut Maker, tile| {
             let tensor = &plan.tensors[tile.tensor];
             let mut view = Bytes::new();
             let (bytes, infinite) = maker.make(source, tensor, &tile, &mut view)?;
@@ -149,7 +154,7 @@ impl Model {
 }
 
 /// Plans the layout `gguf` of a container.
-fn plan<H: AsRef<[u8]>>(file: &GgufFile<H>, facts: &SourceFacts, options: &Options) -> Result<Plan, ConvertError> {
+fn plan<H: AsRef<[u8]>>(file: &GgufFile<H>, facts: &SourceFacts, options: &PlanOptions) -> Result<Plan, ConvertError> {
     let kept = |name: &str| options.keep_f32.iter().any(|part| !part.is_empty() && name.contains(part.as_str()));
     let choose = |tensor: &TensorInfo<'_>, name: &str| match (options.values, tensor.ggml_type.family()) {
         (Values::Raw, _) | (_, Some(Family::Integer) | None) => Choice::AsStored,

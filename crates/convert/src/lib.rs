@@ -13,11 +13,11 @@ mod safetensors;
 mod tile;
 mod verify;
 
-pub use convert::{FloatDtype, Options, Report, Values};
+pub use convert::{FloatDtype, PlanOptions, Report, RunOptions, Values};
 pub use dtype::Dtype;
 pub use error::ConvertError;
 pub use model::Model;
 pub use output::Existing;
 pub use plan::{Plan, PlannedTensor, RESERVED_TENSOR, Recipe, SourceFacts, Step};
 pub use restore::restore;
-pub use verify::{Comparison, TensorComparison, verify};
+pub use verify::{Comparison, Difference, TensorComparison, verify};

@@ -1,13 +1,15 @@
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroUsize;
 
-use gguf2st_convert::{ConvertError, FloatDtype, Model, Options, Values};
+use gguf2st_convert::{ConvertError, FloatDtype, Model, Values};
 use gguf2st_gguf::write::Builder;
 use gguf2st_gguf::{ByteOrder, GgmlType};
 use safetensors::SafeTensors;
 use safetensors::tensor::Dtype;
 
-use crate::support::{convert, corpus, file_source, folder, mixed, mmap_source, names, raw, write};
+use crate::support::{
+    Options, convert, corpus, file_source, folder, mixed, mmap_source, names, raw, replacing, run, to, write,
+};
 
 /// What the crate writes from what it reads in our file, with our metadata in the order that it happens to
 /// write it in.
@@ -34,8 +36,7 @@ fn the_bytes_are_those_of_the_safetensors_crate() {
     let input = write(&folder, "mixed.gguf", &mixed(ByteOrder::Little));
     let output = folder.path().join("mixed.safetensors");
     for values in [Values::Raw, Values::Auto, Values::Floats(FloatDtype::F16)] {
-        let options = Options { values, existing: gguf2st_convert::Existing::Replace, ..Options::default() };
-        convert(&input, &output, &options).unwrap();
+        convert(&input, &output, &replacing(to(values))).unwrap();
         let bytes = std::fs::read(&output).unwrap();
         let (theirs, metadata) = rewritten(&bytes);
         assert_eq!(sorted_parts(&bytes), sorted_parts(&theirs));
@@ -112,7 +113,8 @@ fn auto_gives_floats_that_any_reader_takes() {
     let folder = folder();
     let input = write(&folder, "in.gguf", &mixed(ByteOrder::Little));
     let output = folder.path().join("out.safetensors");
-    let options = Options { keep_f32: vec!["embd".to_owned()], ..Options::default() };
+    let mut options = Options::default();
+    options.plan.keep_f32 = vec!["embd".to_owned()];
     convert(&input, &output, &options).unwrap();
     let bytes = std::fs::read(&output).unwrap();
     let tensors = SafeTensors::deserialize(&bytes).unwrap();
@@ -138,11 +140,12 @@ fn values_too_large_for_f16_are_counted_and_refused_when_strict() {
         }
     });
     let input = write(&folder, "in.gguf", &container.unwrap());
-    let options = Options { values: Values::Floats(FloatDtype::F16), ..Options::default() };
+    let options = to(Values::Floats(FloatDtype::F16));
     let report = convert(&input, &folder.path().join("a"), &options).unwrap();
     assert_eq!(report.overflowed, [("big".to_owned(), 1)]);
 
-    let strict = Options { strict: true, ..options };
+    let mut strict = options;
+    strict.run.strict = true;
     let error = convert(&input, &folder.path().join("b"), &strict).unwrap_err();
     assert!(matches!(&error, ConvertError::Overflowed { tensor, .. } if tensor == "big"), "{error}");
     assert_eq!(names(&folder), ["a", "in.gguf"]);
@@ -157,10 +160,9 @@ fn the_same_input_gives_the_same_bytes_by_any_way() {
         for threads in [1, 2, 7] {
             for source in [file_source(&input), mmap_source(&input)] {
                 let output = folder.path().join(format!("{}", outputs.len()));
-                let threads = NonZeroUsize::new(threads);
-                let existing = gguf2st_convert::Existing::Replace;
-                let options = Options { values, threads, existing, ..Options::default() };
-                Model::open(source).unwrap().convert(&output, &options, &|_| ()).unwrap();
+                let mut options = replacing(to(values));
+                options.run.threads = NonZeroUsize::new(threads);
+                run(source, &output, &options).unwrap();
                 outputs.push(std::fs::read(&output).unwrap());
             }
         }

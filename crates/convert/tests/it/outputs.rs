@@ -1,7 +1,7 @@
-use gguf2st_convert::{ConvertError, Existing, Options};
+use gguf2st_convert::ConvertError;
 use gguf2st_gguf::ByteOrder;
 
-use crate::support::{convert, folder, mixed, names, raw, write};
+use crate::support::{convert, folder, mixed, names, raw, replacing, write};
 
 #[test]
 fn an_existing_file_stays_unless_it_is_to_be_replaced() {
@@ -12,7 +12,7 @@ fn an_existing_file_stays_unless_it_is_to_be_replaced() {
     assert!(matches!(error, ConvertError::OutputExists { .. }), "{error}");
     assert_eq!(std::fs::read(&output).unwrap(), b"precious");
 
-    convert(&input, &output, &Options { existing: Existing::Replace, ..raw() }).unwrap();
+    convert(&input, &output, &replacing(raw())).unwrap();
     assert_ne!(std::fs::read(&output).unwrap(), b"precious");
     assert_eq!(names(&folder), ["in.gguf", "out"]);
 }
@@ -27,7 +27,7 @@ fn an_output_that_is_the_input_is_refused_by_any_name() {
     std::os::unix::fs::symlink(&input, &soft).unwrap();
     std::fs::hard_link(&input, &hard).unwrap();
     for output in [&input, &soft, &hard] {
-        let error = convert(&input, output, &Options { existing: Existing::Replace, ..raw() }).unwrap_err();
+        let error = convert(&input, output, &replacing(raw())).unwrap_err();
         assert!(matches!(error, ConvertError::OutputIsInput { .. }), "{error}");
     }
     assert_eq!(std::fs::read(&input).unwrap(), container);
@@ -37,7 +37,7 @@ fn an_output_that_is_the_input_is_refused_by_any_name() {
 fn what_can_not_take_a_file_is_told_before_anything_is_written() {
     let folder = folder();
     let input = write(&folder, "in.gguf", &mixed(ByteOrder::Little));
-    let force = Options { existing: Existing::Replace, ..raw() };
+    let force = replacing(raw());
     let into = |output: &str| convert(&input, &folder.path().join(output), &force).unwrap_err();
     std::fs::create_dir(folder.path().join("folder")).unwrap();
     assert!(matches!(into("folder"), ConvertError::BadOutput { .. }));

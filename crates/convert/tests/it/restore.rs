@@ -1,10 +1,10 @@
 use std::path::Path;
 
-use gguf2st_convert::{ConvertError, Existing, Options, restore};
+use gguf2st_convert::{ConvertError, Existing, restore};
 use gguf2st_gguf::ByteOrder;
 use gguf2st_source::FileSource;
 
-use crate::support::{convert, corpus, folder, mixed, names, raw, write};
+use crate::support::{Options, convert, corpus, folder, mixed, names, raw, write};
 
 fn back(input: &Path, output: &Path) -> Result<u64, ConvertError> {
     restore(&FileSource::open(input)?, output, Existing::Keep, None, &|_| ())

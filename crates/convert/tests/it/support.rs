@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gguf2st_convert::{ConvertError, Model, Options, Report, Values};
+use gguf2st_convert::{ConvertError, Existing, Model, PlanOptions, Report, RunOptions, Values};
 use gguf2st_gguf::write::Builder;
 use gguf2st_gguf::{ByteOrder, GgmlType};
 use gguf2st_source::{FileSource, MmapSource, Source};
@@ -62,12 +62,33 @@ pub(crate) fn mmap_source(path: &Path) -> Arc<dyn Source> {
     Arc::new(MmapSource::open(path).unwrap())
 }
 
+/// What to convert to and how.
+#[derive(Clone, Default)]
+pub(crate) struct Options {
+    pub(crate) plan: PlanOptions,
+    pub(crate) run: RunOptions,
+}
+
+pub(crate) fn to(values: Values) -> Options {
+    Options { plan: PlanOptions { values, ..PlanOptions::default() }, ..Options::default() }
+}
+
 pub(crate) fn raw() -> Options {
-    Options { values: Values::Raw, ..Options::default() }
+    to(Values::Raw)
+}
+
+pub(crate) fn replacing(mut options: Options) -> Options {
+    options.run.existing = Existing::Replace;
+    options
 }
 
 pub(crate) fn convert(input: &Path, output: &Path, options: &Options) -> Result<Report, ConvertError> {
-    Model::open(Arc::new(FileSource::open(input)?))?.convert(output, options, &|_| ())
+    run(Arc::new(FileSource::open(input)?), output, options)
+}
+
+pub(crate) fn run(source: Arc<dyn Source>, output: &Path, options: &Options) -> Result<Report, ConvertError> {
+    let model = Model::open(source)?;
+    model.convert(&model.plan(&options.plan)?, output, options.run, &|_| ())
 }
 
 /// The names in a folder, sorted.

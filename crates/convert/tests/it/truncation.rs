@@ -44,8 +44,9 @@ fn before_the_data_is_read() {
     for open in [file_source, mmap_source] {
         let input = write(&folder, "in", &large());
         let model = Model::open(open(&input)).unwrap();
+        let plan = model.plan(&raw().plan).unwrap();
         cut(&input, 4096);
-        let error = model.convert(&folder.path().join("out"), &raw(), &|_| ()).unwrap_err();
+        let error = model.convert(&plan, &folder.path().join("out"), raw().run, &|_| ()).unwrap_err();
         assert!(is_cut(&error), "{error}");
         assert_eq!(names(&folder), ["in"]);
     }

@@ -1,8 +1,8 @@
-use gguf2st_convert::{Comparison, FloatDtype, Model, Options, Values, verify};
+use gguf2st_convert::{Comparison, FloatDtype, Model, Values, verify};
 use gguf2st_gguf::ByteOrder;
 use gguf2st_source::FileSource;
 
-use crate::support::{convert, file_source, folder, mixed, raw, write};
+use crate::support::{convert, file_source, folder, mixed, raw, to, write};
 
 #[test]
 fn a_conversion_of_any_kind_equals_its_model() {
@@ -10,7 +10,7 @@ fn a_conversion_of_any_kind_equals_its_model() {
     let input = write(&folder, "in", &mixed(ByteOrder::Little));
     for values in [Values::Raw, Values::Auto, Values::Floats(FloatDtype::F32), Values::Floats(FloatDtype::F16)] {
         let output = folder.path().join(format!("{values:?}"));
-        convert(&input, &output, &Options { values, ..Options::default() }).unwrap();
+        convert(&input, &output, &to(values)).unwrap();
         let comparison = compare(&output, &input);
         assert!(comparison.is_equal(), "{comparison:?}");
         assert_eq!(comparison.tensors.len(), if values == Values::Raw { 9 } else { 8 });
