@@ -203,6 +203,7 @@ mod tests {
 
     /// The name may come to be a pipe's between the first look and opening.
     #[cfg(unix)]
+    #[cfg_attr(miri, ignore = "Miri has no pipes with names")]
     #[test]
     fn opening_a_pipe_does_not_wait() {
         use std::ffi::CString;

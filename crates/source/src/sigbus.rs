@@ -237,7 +237,7 @@ fn mend(address: usize) -> bool {
             ptr::without_provenance_mut(page),
             end - page,
             libc::PROT_READ,
-            libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_FIXED | libc::MAP_NORESERVE,
+            libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_FIXED,
             -1,
             0,
         )
