@@ -10,10 +10,12 @@ use super::text::{columns, wrap};
 
 /// Blanks between columns.
 const GAP: usize = 2;
-/// The last column is set below the others where it would be narrower.
+/// What does not fit into the last column is set below the others where that column is narrower.
 const NARROWEST: usize = 24;
 /// How far it is then set in.
 const INDENT: usize = 4;
+/// Nothing is aligned where the last column would be narrower.
+const CRAMPED: usize = 8;
 
 /// How a column stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,9 +92,7 @@ impl<const N: usize> Table<N> {
         }
         let at = self.last_column();
         let Some(width) = self.look.width else { return writeln!(out, "{line}{last}") };
-        // A cell that is longer than its column moves the last one.
-        let over = |(column, cell): (&Column, &String)| columns(cell).saturating_sub(column.width);
-        let start = at + self.columns.iter().zip(cells).map(over).sum::<usize>();
+        let start = self.start(cells);
         if start + columns(last) <= width {
             return writeln!(out, "{line}{last}");
         }
@@ -116,7 +116,7 @@ impl<const N: usize> Table<N> {
     fn line(&self, cells: &[String; N]) -> String {
         let mut line = " ".repeat(self.indent);
         for (column, cell) in self.columns.iter().zip(cells) {
-            let padding = column.width.saturating_sub(columns(cell));
+            let padding = if self.cramped() { 0 } else { column.width.saturating_sub(columns(cell)) };
             let (before, after) = match column.align {
                 Align::Left => (0, padding + GAP),
                 Align::Right => (padding, GAP),
@@ -127,8 +127,22 @@ impl<const N: usize> Table<N> {
         line
     }
 
+    /// Where the last column begins.
     fn last_column(&self) -> usize {
         self.indent + self.columns.iter().map(|column| column.width + GAP).sum::<usize>()
+    }
+
+    /// Where the last cell of a row begins: further on, where a cell is longer than its column.
+    fn start(&self, cells: &[String; N]) -> usize {
+        let width = |(column, cell): (&Column, &String)| {
+            let least = if self.cramped() { 0 } else { column.width };
+            columns(cell).max(least) + GAP
+        };
+        self.indent + self.columns.iter().zip(cells).map(width).sum::<usize>()
+    }
+
+    fn cramped(&self) -> bool {
+        self.look.width.is_some_and(|width| width < self.last_column() + CRAMPED)
     }
 }
 
@@ -168,6 +182,18 @@ mod tests {
              name      a few words that are\n          long\n\
              模型      1\n\
              overlong_key  more of these words\n\
+             none\n"
+        );
+    }
+
+    #[test]
+    fn a_cramped_one_aligns_nothing() {
+        assert_eq!(
+            written(Some(15), ROWS),
+            "key  value\n\
+             name\n    a few words\n    that are\n    long\n\
+             模型  1\n\
+             overlong_key\n    more of\n    these words\n\
              none\n"
         );
     }
