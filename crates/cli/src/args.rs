@@ -1,6 +1,7 @@
 //! What can be asked of the program. Parsing only: what a combination means is for [`commands`](crate::commands).
 
 use std::ffi::OsString;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
@@ -13,6 +14,7 @@ Examples:
   gguf2st model.gguf --tensors            and every tensor
   gguf2st model.gguf --query context      the metadata about one thing
   gguf2st check model.gguf                is it sound?
+  gguf2st convert model.gguf model.safetensors
 
 Exit status: 0 done; 1 a check failed or a difference was found; 2 it could not be done.";
 
@@ -29,6 +31,24 @@ Examples:
   gguf2st check model.gguf --json | jq -r .verdict
 
 Exit status: 0 nothing fails (it may warn); 1 a check fails; 2 it could not look.";
+
+const CONVERT_EXAMPLES: &str = "\
+Examples:
+  gguf2st convert model.gguf model.safetensors                  quantised tensors become BF16
+  gguf2st convert model.gguf model.safetensors --dtype f16 --keep-f32 norm,bias
+  gguf2st convert model.gguf model.safetensors --dtype raw      every byte kept; `restore` gives the GGUF back";
+
+const RESTORE_EXAMPLES: &str = "\
+Examples:
+  gguf2st convert model.gguf model.safetensors --dtype raw
+  gguf2st restore model.safetensors again.gguf                  the same SHA-256 as model.gguf";
+
+const VERIFY_EXAMPLES: &str = "\
+Examples:
+  gguf2st verify model.safetensors --against model.gguf
+  gguf2st verify model.safetensors --against model.gguf --json | jq '.tensors[] | {name, sha256}'
+
+Exit status: 0 every tensor is equal; 1 something differs; 2 it could not be compared.";
 
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
@@ -93,6 +113,18 @@ pub(crate) enum Command {
     #[command(after_help = CHECK_EXAMPLES)]
     Check(CheckArgs),
 
+    /// Convert a model to a safetensors file
+    #[command(after_help = CONVERT_EXAMPLES)]
+    Convert(ConvertArgs),
+
+    /// Restore the GGUF file that a safetensors file was made from with --dtype raw
+    #[command(after_help = RESTORE_EXAMPLES)]
+    Restore(RestoreArgs),
+
+    /// Compare every tensor of a safetensors file with the model it was made from
+    #[command(after_help = VERIFY_EXAMPLES)]
+    Verify(VerifyArgs),
+
     /// Print a completion script for a shell
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions(CompletionsArgs),
@@ -142,6 +174,93 @@ pub(crate) struct CheckArgs {
     /// One JSON object
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ConvertArgs {
+    /// The GGUF file
+    #[arg(value_name = "MODEL", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) model: PathBuf,
+
+    /// The safetensors file to write; it appears when it is whole
+    #[arg(value_name = "OUT", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) output: PathBuf,
+
+    /// auto: quantised tensors become BF16, the rest stays; f32, f16, bf16: every float and quantised tensor;
+    /// raw: every byte is kept
+    #[arg(long, value_name = "DTYPE", default_value = "auto")]
+    pub(crate) dtype: DtypeChoice,
+
+    /// Keep tensors in F32 whose name contains one of these texts
+    #[arg(long, value_name = "TEXT,…", value_delimiter = ',')]
+    pub(crate) keep_f32: Vec<String>,
+
+    /// Finite values that are too large for the dtype are an error
+    #[arg(long)]
+    pub(crate) strict: bool,
+
+    #[command(flatten)]
+    pub(crate) work: WorkArgs,
+}
+
+/// What float and quantised values become. No comments on the variants: clap would make a page of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DtypeChoice {
+    Auto,
+    F32,
+    F16,
+    Bf16,
+    Raw,
+}
+
+/// What holds for everything that writes a large file.
+#[derive(Clone, Copy, Debug, ClapArgs)]
+pub(crate) struct WorkArgs {
+    /// Replace the output if it exists
+    #[arg(long)]
+    pub(crate) force: bool,
+
+    #[command(flatten)]
+    pub(crate) threads: ThreadsArg,
+}
+
+#[derive(Clone, Copy, Debug, ClapArgs)]
+pub(crate) struct ThreadsArg {
+    /// Threads to work with [default: all cores]
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<NonZeroUsize>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct RestoreArgs {
+    /// The safetensors file, made with --dtype raw
+    #[arg(value_name = "IN", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) input: PathBuf,
+
+    /// The GGUF file to write; it appears when it is whole
+    #[arg(value_name = "BACK", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) output: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) work: WorkArgs,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct VerifyArgs {
+    /// The safetensors file
+    #[arg(value_name = "OUT", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) output: PathBuf,
+
+    /// The GGUF file that it should come from
+    #[arg(long, value_name = "MODEL", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) against: PathBuf,
+
+    /// One JSON object, with the SHA-256 of every tensor
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) threads: ThreadsArg,
 }
 
 #[derive(Debug, ClapArgs)]

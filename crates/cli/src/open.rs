@@ -12,6 +12,11 @@ pub(crate) fn model(path: &Path) -> Result<Model, ConvertError> {
     Model::open(local(path)?)
 }
 
+/// Opens a file on this machine whose bytes are all wanted, by plain reads into buffers that are used again.
+pub(crate) fn plainly(path: &Path) -> Result<Arc<dyn Source>, SourceError> {
+    Ok(Arc::new(FileSource::open(path)?))
+}
+
 fn local(path: &Path) -> Result<Arc<dyn Source>, SourceError> {
     match MmapSource::open(path) {
         Ok(source) => Ok(Arc::new(source)),

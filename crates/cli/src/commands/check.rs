@@ -1,6 +1,6 @@
 //! `gguf2st check MODEL`
 
-use gguf2st_convert::ConvertError;
+use gguf2st_convert::{ConvertError, Model, PlanOptions, Values};
 use gguf2st_gguf::{Check, ParserError, Place, Verdict};
 
 use crate::args::CheckArgs;
@@ -12,7 +12,8 @@ use crate::render::check::{verdict, write_checks_json, write_text};
 pub(super) fn run(args: &CheckArgs, out: &mut Out) -> Result<Outcome, Failure> {
     let checks = match open::model(&args.model) {
         Ok(model) => {
-            let checks = model.file().check();
+            let mut checks = model.file().check();
+            checks.push(conversion(&model, &checks));
             model.source().intact()?;
             checks
         }
@@ -28,6 +29,18 @@ pub(super) fn run(args: &CheckArgs, out: &mut Out) -> Result<Outcome, Failure> {
         Err(error) => return Err(error),
     }
     Ok(if verdict(&checks) == Verdict::Fail { Outcome::Found } else { Outcome::Done })
+}
+
+/// Whether a plan can be made, which is where a conversion refuses.
+fn conversion(model: &Model, checks: &[Check]) -> Check {
+    const NAME: &str = "conversion";
+    if verdict(checks) == Verdict::Fail {
+        return Check::new(NAME, Verdict::Fail, "refused for what fails above");
+    }
+    match model.plan(&PlanOptions { values: Values::Raw, ..PlanOptions::default() }) {
+        Ok(plan) => Check::new(NAME, Verdict::Ok, format!("{} bytes as raw safetensors", plan.bytes)),
+        Err(error) => Check::new(NAME, Verdict::Fail, error.to_string()),
+    }
 }
 
 /// The name of the check that an error of parsing fails.

@@ -2,8 +2,11 @@
 
 mod check;
 mod completions;
+mod convert;
 mod inspect;
 mod man;
+mod restore;
+mod verify;
 
 use crate::args::{Args, Command};
 use crate::error::{Failure, Outcome};
@@ -16,6 +19,9 @@ pub(crate) fn run(args: Args) -> Result<Outcome, Failure> {
     let done = match command.unwrap_or(Command::Inspect(inspect)) {
         Command::Inspect(args) => inspect::run(args, global, &mut out),
         Command::Check(args) => check::run(&args, &mut out),
+        Command::Convert(args) => convert::run(&args, global, &mut out),
+        Command::Restore(args) => restore::run(&args, global, &mut out),
+        Command::Verify(args) => verify::run(&args, global, &mut out),
         Command::Completions(args) => completions::run(&args, &mut out),
         Command::Man(args) => man::run(&args, &mut out),
     };

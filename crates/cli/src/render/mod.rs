@@ -7,10 +7,12 @@ pub(crate) mod check;
 pub(crate) mod inspect;
 mod json;
 mod out;
+pub(crate) mod progress;
 pub(crate) mod report;
 mod table;
 mod text;
 mod units;
+pub(crate) mod verify;
 
 pub(crate) use json::write_json;
 pub(crate) use out::{Look, Out};

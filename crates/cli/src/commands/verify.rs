@@ -1,0 +1,26 @@
+//! `gguf2st verify OUT --against MODEL`
+
+use gguf2st_convert::Model;
+
+use crate::args::{GlobalArgs, VerifyArgs};
+use crate::error::{Failure, Outcome};
+use crate::open;
+use crate::render::Out;
+use crate::render::progress::Progress;
+use crate::render::verify::{write_json, write_text};
+
+pub(super) fn run(args: &VerifyArgs, global: GlobalArgs, out: &mut Out) -> Result<Outcome, Failure> {
+    let output = open::plainly(&args.output)?;
+    let model = Model::open(open::plainly(&args.against)?)?;
+    let progress = Progress::new("comparing", output.len(), global);
+    let threads = args.threads.threads;
+    let comparison = gguf2st_convert::verify(&*output, &model, threads, &|bytes| progress.advance(bytes))?;
+    progress.finish();
+    let written = if args.json { write_json(out, args, &comparison) } else { write_text(out, &comparison) };
+    match written.map_err(Failure::output) {
+        // The verdict holds though nobody reads the lines.
+        Ok(()) | Err(Failure::Unread) => {}
+        Err(error) => return Err(error),
+    }
+    Ok(if comparison.is_equal() { Outcome::Done } else { Outcome::Found })
+}
