@@ -1,117 +1,169 @@
-//! From 16 or 32 quants, a byte each, to as many values in the target: what all kernels share.
+//! From quants, a byte each, to values in the target: what all kernels share.
+//!
+//! To move data between the two 128-bit halves of a register costs several times what other instructions
+//! do, but widening bytes *from memory* is cheap. So a kernel first unpacks 256 values to [`Quants`],
+//! bytes in the order of the values, and then all are widened, scaled, narrowed and written. The few
+//! hundred bytes in between never leave the first-level cache.
 
 use core::arch::x86_64::*;
 
 use crate::target::{Kind, Target};
 
-/// A half in all lanes, widened.
+/// Values in a [`Quants`]: one block of most types, several of the others.
+pub(super) const VALUES: usize = 256;
+
+/// 256 quants, with a scale and an offset for every 16 of them.
+#[repr(align(32))]
+pub(super) struct Quants {
+    pub(super) bytes: [u8; VALUES],
+    pub(super) scales: [f32; VALUES / 16],
+    pub(super) offsets: [f32; VALUES / 16],
+}
+
+/// The place of one block's `N` values in a [`Quants`], with its `GROUPS` = `N` ÷ 16 scales.
+pub(super) struct Part<'a, const N: usize, const GROUPS: usize> {
+    pub(super) bytes: &'a mut [u8; N],
+    pub(super) scales: &'a mut [f32; GROUPS],
+    pub(super) offsets: &'a mut [f32; GROUPS],
+}
+
+impl Quants {
+    pub(super) const ZERO: Self = Self { bytes: [0; VALUES], scales: [0.0; VALUES / 16], offsets: [0.0; VALUES / 16] };
+
+    /// The place of block `index`.
+    #[inline(always)]
+    pub(super) fn part<const N: usize, const GROUPS: usize>(&mut self, index: usize) -> Part<'_, N, GROUPS> {
+        Part {
+            bytes: &mut self.bytes.as_chunks_mut().0[index],
+            scales: &mut self.scales.as_chunks_mut().0[index],
+            offsets: &mut self.offsets.as_chunks_mut().0[index],
+        }
+    }
+
+    /// Whether no scale or offset is NaN or infinite. Then no value is NaN: a product of a finite scale
+    /// and a quant can be infinite at worst, and stays so with a finite offset.
+    #[target_feature(enable = "avx2,f16c,bmi2")]
+    #[inline]
+    fn is_finite(&self) -> bool {
+        let [a, b]: [__m256; 2] = bytemuck::cast(self.scales);
+        let [c, d]: [__m256; 2] = bytemuck::cast(self.offsets);
+        // x − x is 0 for finite x and NaN for others.
+        let zero = |x: __m256| _mm256_sub_ps(x, x);
+        let sum = _mm256_add_ps(_mm256_add_ps(zero(a), zero(b)), _mm256_add_ps(zero(c), zero(d)));
+        _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_UNORD_Q>(sum, sum)) == 0
+    }
+
+    /// Writes `scale × q` for signed quants.
+    ///
+    /// Not to be inlined: the compiler would see the bytes in registers and widen them from there.
+    #[target_feature(enable = "avx2,f16c,bmi2")]
+    #[inline(never)]
+    pub(super) fn scale<T: Target>(&self, out: &mut [T; VALUES]) {
+        // Without offsets, zeros are kept there.
+        let finite = self.is_finite();
+        let (out, _) = out.as_chunks_mut::<16>();
+        for ((out, q), scale) in out.iter_mut().zip(self.bytes.as_chunks().0).zip(self.scales) {
+            let (a, b) = signed::<T>(q);
+            let scale = _mm256_set1_ps(scale);
+            let (a, b) = (_mm256_mul_ps(a, scale), _mm256_mul_ps(b, scale));
+            if finite { store::<T, false>(out, a, b) } else { store::<T, true>(out, a, b) }
+        }
+    }
+
+    /// Writes `scale × q + offset` for unsigned quants: a product and a sum, rounded one after the other.
+    #[target_feature(enable = "avx2,f16c,bmi2")]
+    #[inline(never)]
+    pub(super) fn scale_and_move<T: Target>(&self, out: &mut [T; VALUES]) {
+        let finite = self.is_finite();
+        let (out, _) = out.as_chunks_mut::<16>();
+        let factors = self.scales.into_iter().zip(self.offsets);
+        for ((out, q), (scale, offset)) in out.iter_mut().zip(self.bytes.as_chunks().0).zip(factors) {
+            let (a, b) = unsigned::<T>(q);
+            let (scale, offset) = (_mm256_set1_ps(scale), _mm256_set1_ps(offset));
+            let a = _mm256_add_ps(_mm256_mul_ps(a, scale), offset);
+            let b = _mm256_add_ps(_mm256_mul_ps(b, scale), offset);
+            if finite { store::<T, false>(out, a, b) } else { store::<T, true>(out, a, b) }
+        }
+    }
+}
+
+/// Writes `scale × q` for 16 signed quants that already lie in memory as bytes; `scale` is finite.
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
-pub(super) fn half(bytes: [u8; 2]) -> __m256 {
-    _mm256_cvtph_ps(_mm_set1_epi16(i16::from_le_bytes(bytes)))
+pub(super) fn scaled<T: Target>(out: &mut [T; 16], q: &[u8; 16], scale: __m256) {
+    let (a, b) = signed::<T>(q);
+    store::<T, false>(out, _mm256_mul_ps(a, scale), _mm256_mul_ps(b, scale));
 }
 
-/// The lower and the upper 16 bytes.
+/// A half, widened.
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
-pub(super) fn both(bytes: __m256i) -> [__m128i; 2] {
-    [_mm256_castsi256_si128(bytes), _mm256_extracti128_si256::<1>(bytes)]
+pub(super) fn half(bytes: [u8; 2]) -> f32 {
+    _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(i32::from(u16::from_le_bytes(bytes)))))
 }
 
-/// The two halves of an output of 32 values.
-#[inline(always)]
-pub(super) fn halves<T>(out: &mut [T; 32]) -> [&mut [T; 16]; 2] {
-    let ([low, high], []) = out.as_chunks_mut::<16>() else { unreachable!("32 is twice 16") };
-    [low, high]
-}
-
-/// `scale × q` for 16 signed quants.
-#[target_feature(enable = "avx2,f16c,bmi2")]
-#[inline]
-pub(super) fn scaled<T: Target>(out: &mut [T; 16], q: __m128i, scale: __m256) {
-    let (a, b) = widen_signed::<T>(q);
-    store(out, _mm256_mul_ps(a, scale), _mm256_mul_ps(b, scale));
-}
-
-/// `scale × q` for 32 signed quants, with a scale for each half.
-#[target_feature(enable = "avx2,f16c,bmi2")]
-#[inline]
-pub(super) fn scaled_halves<T: Target>(out: &mut [T; 32], q: __m256i, scales: [f32; 2]) {
-    let [low, high] = halves(out);
-    let [q_low, q_high] = both(q);
-    scaled(low, q_low, _mm256_set1_ps(scales[0]));
-    scaled(high, q_high, _mm256_set1_ps(scales[1]));
-}
-
-/// `scale × q + offset` for 16 unsigned quants: a product and a sum, rounded one after the other.
-#[target_feature(enable = "avx2,f16c,bmi2")]
-#[inline]
-pub(super) fn scaled_and_moved<T: Target>(out: &mut [T; 16], q: __m128i, scale: __m256, offset: __m256) {
-    let (a, b) = widen_unsigned::<T>(q);
-    let a = _mm256_add_ps(_mm256_mul_ps(a, scale), offset);
-    let b = _mm256_add_ps(_mm256_mul_ps(b, scale), offset);
-    store(out, a, b);
-}
-
-/// `scale × q + offset` for 32 unsigned quants, with a scale and an offset for each half.
-#[target_feature(enable = "avx2,f16c,bmi2")]
-#[inline]
-pub(super) fn scaled_and_moved_halves<T: Target>(out: &mut [T; 32], q: __m256i, scales: [f32; 2], offsets: [f32; 2]) {
-    let [low, high] = halves(out);
-    let [q_low, q_high] = both(q);
-    scaled_and_moved(low, q_low, _mm256_set1_ps(scales[0]), _mm256_set1_ps(offsets[0]));
-    scaled_and_moved(high, q_high, _mm256_set1_ps(scales[1]), _mm256_set1_ps(offsets[1]));
-}
-
-/// Sixteen quants as float32. Which of them each lane holds is the target's choice: bf16 takes those
-/// with even numbers in one register and those with odd numbers in the other, so that two rounded
+/// Sixteen signed quants as float32. Which of them each lane holds is the target's choice: bf16 takes
+/// those with even numbers in one register and those with odd numbers in the other, so that two rounded
 /// float32 merge in place; the others take the first eight and the last eight.
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
-fn widen_signed<T: Target>(q: __m128i) -> (__m256, __m256) {
+fn signed<T: Target>(q: &[u8; 16]) -> (__m256, __m256) {
     let (a, b) = match T::KIND {
         Kind::Bf16 => {
-            let words = _mm256_cvtepi8_epi16(q);
-            // The multiplier's sum of 1 × even + 0 × odd is a sign extension of the even words.
+            let words = _mm256_cvtepi8_epi16(bytemuck::cast(*q));
+            // The multiplier's 1 × even + 0 × odd is a sign extension of the even words.
             (_mm256_madd_epi16(words, _mm256_set1_epi32(1)), _mm256_srai_epi32::<16>(words))
         }
-        Kind::F32 | Kind::F16 => (_mm256_cvtepi8_epi32(q), _mm256_cvtepi8_epi32(_mm_unpackhi_epi64(q, q))),
+        Kind::F32 | Kind::F16 => {
+            let [a, b] = eights(q);
+            (_mm256_cvtepi8_epi32(a), _mm256_cvtepi8_epi32(b))
+        }
     };
     (_mm256_cvtepi32_ps(a), _mm256_cvtepi32_ps(b))
 }
 
-/// [`widen_signed`] for unsigned quants.
+/// Sixteen unsigned quants as float32, laid as by [`signed`].
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
-fn widen_unsigned<T: Target>(q: __m128i) -> (__m256, __m256) {
+fn unsigned<T: Target>(q: &[u8; 16]) -> (__m256, __m256) {
     let (a, b) = match T::KIND {
         Kind::Bf16 => {
-            let words = _mm256_cvtepu8_epi16(q);
+            let words = _mm256_cvtepu8_epi16(bytemuck::cast(*q));
             (_mm256_and_si256(words, _mm256_set1_epi32(0xffff)), _mm256_srli_epi32::<16>(words))
         }
-        Kind::F32 | Kind::F16 => (_mm256_cvtepu8_epi32(q), _mm256_cvtepu8_epi32(_mm_unpackhi_epi64(q, q))),
+        Kind::F32 | Kind::F16 => {
+            let [a, b] = eights(q);
+            (_mm256_cvtepu8_epi32(a), _mm256_cvtepu8_epi32(b))
+        }
     };
     (_mm256_cvtepi32_ps(a), _mm256_cvtepi32_ps(b))
 }
 
-/// Narrows and writes 16 values that lie as [`widen_signed`] lays them and are not NaN (for bf16).
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
-fn store<T: Target>(out: &mut [T; 16], a: __m256, b: __m256) {
+fn eights(q: &[u8; 16]) -> [__m128i; 2] {
+    let eights: [i64; 2] = bytemuck::cast(*q);
+    eights.map(|eight| _mm_cvtsi64_si128(eight))
+}
+
+/// Narrows and writes 16 values that lie as [`signed`] lays them, of which some may be NaN (`NAN`).
+#[target_feature(enable = "avx2,f16c,bmi2")]
+#[inline]
+fn store<T: Target, const NAN: bool>(out: &mut [T; 16], a: __m256, b: __m256) {
     match T::KIND {
         Kind::F32 => put::<T, [f32; 16], _>(out, [a, b]),
-        Kind::Bf16 | Kind::F16 => put::<T, [u16; 16], _>(out, narrowed::<T>(a, b)),
+        Kind::Bf16 | Kind::F16 => put::<T, [u16; 16], _>(out, narrowed::<T, NAN>(a, b)),
     }
 }
 
 /// Sixteen values in a 16-bit target, in their order.
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
-fn narrowed<T: Target>(a: __m256, b: __m256) -> __m256i {
+fn narrowed<T: Target, const NAN: bool>(a: __m256, b: __m256) -> __m256i {
     match T::KIND {
         Kind::Bf16 => {
-            let even = _mm256_srli_epi32::<16>(rounded_to_bf16(a));
-            _mm256_blend_epi16::<0b1010_1010>(even, rounded_to_bf16(b))
+            let even = _mm256_srli_epi32::<16>(rounded_to_bf16::<NAN>(a));
+            _mm256_blend_epi16::<0b1010_1010>(even, rounded_to_bf16::<NAN>(b))
         }
         // The instruction keeps NaN as `float::f32_to_f16` does.
         Kind::F32 | Kind::F16 => _mm256_set_m128i(
@@ -127,39 +179,39 @@ fn put<T: Target, Plain: bytemuck::Pod, Registers: bytemuck::Pod>(out: &mut [T; 
     *bytemuck::cast_mut::<[T; 16], Plain>(out) = bytemuck::cast(registers);
 }
 
-/// Values whose upper half is the nearest bf16, ties to even; see `float::f32_to_bf16`.
+/// Values whose upper half is the nearest bf16, ties to even; see `float::f32_to_bf16`. NaN, where there
+/// may be one, turns quiet and keeps its upper half.
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
-fn rounded_to_bf16(values: __m256) -> __m256i {
+fn rounded_to_bf16<const NAN: bool>(values: __m256) -> __m256i {
     let bits = _mm256_castps_si256(values);
     let last_place = _mm256_and_si256(_mm256_srli_epi32::<16>(bits), _mm256_set1_epi32(1));
-    _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), last_place)
+    let rounded = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), last_place);
+    if !NAN {
+        return rounded;
+    }
+    let quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x0040_0000));
+    let nan = _mm256_castps_si256(_mm256_cmp_ps::<_CMP_UNORD_Q>(values, values));
+    _mm256_blendv_epi8(rounded, quiet, nan)
 }
 
 /// Narrows and writes 16 values in their order, of which any may be NaN.
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
-pub(super) fn store_any<T: Target>(out: &mut [T; 16], a: __m256, b: __m256) {
+pub(super) fn store_in_order<T: Target>(out: &mut [T; 16], a: __m256, b: __m256) {
     match T::KIND {
         Kind::Bf16 => {
-            let packed = _mm256_packus_epi32(bf16_or_nan(a), bf16_or_nan(b));
+            let a = _mm256_srli_epi32::<16>(rounded_to_bf16::<true>(a));
+            let b = _mm256_srli_epi32::<16>(rounded_to_bf16::<true>(b));
+            let packed = _mm256_packus_epi32(a, b);
             put::<T, [u16; 16], _>(out, _mm256_permute4x64_epi64::<0b11_01_10_00>(packed));
         }
-        Kind::F32 | Kind::F16 => store(out, a, b),
+        Kind::F32 | Kind::F16 => store::<T, true>(out, a, b),
     }
 }
 
-/// The bits of the nearest bf16s as 32-bit numbers; NaN turns quiet and keeps its upper half.
-#[target_feature(enable = "avx2,f16c,bmi2")]
-#[inline]
-fn bf16_or_nan(values: __m256) -> __m256i {
-    let quiet = _mm256_or_si256(_mm256_castps_si256(values), _mm256_set1_epi32(0x0040_0000));
-    let nan = _mm256_castps_si256(_mm256_cmp_ps::<_CMP_UNORD_Q>(values, values));
-    _mm256_srli_epi32::<16>(_mm256_blendv_epi8(rounded_to_bf16(values), quiet, nan))
-}
-
-/// The values of sixteen codes in a 16-bit target, for groups of 32 or more codes of four bits: it takes
-/// less to narrow sixteen values once and to look them up by byte shuffles than to narrow 32.
+/// The values of sixteen codes in a 16-bit target, for groups of 32 codes of four bits: it takes less to
+/// narrow sixteen values once and to look them up by byte shuffles than to narrow 32.
 #[derive(Clone, Copy)]
 pub(super) struct Table {
     /// The low bytes of the sixteen values, in both halves of the register.
@@ -169,17 +221,19 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// `scale × quants[code] + offset`, the sum only if there is an offset.
+    /// `scale × quants[code]`, and if there is an offset, that added. Both are finite.
     #[target_feature(enable = "avx2,f16c,bmi2")]
     #[inline]
-    pub(super) fn new<T: Target>(quants: [i8; 16], scale: __m256, offset: Option<__m256>) -> Self {
+    pub(super) fn new<T: Target>(quants: &[u8; 16], scale: f32, offset: Option<f32>) -> Self {
         const LOW_THEN_HIGH: [u8; 16] = [0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15];
-        let (a, b) = widen_signed::<T>(bytemuck::cast(quants));
-        let (a, b) = (_mm256_mul_ps(a, scale), _mm256_mul_ps(b, scale));
-        let values = match offset {
-            Some(offset) => narrowed::<T>(_mm256_add_ps(a, offset), _mm256_add_ps(b, offset)),
-            None => narrowed::<T>(a, b),
-        };
+        let (a, b) = signed::<T>(quants);
+        let scale = _mm256_set1_ps(scale);
+        let (mut a, mut b) = (_mm256_mul_ps(a, scale), _mm256_mul_ps(b, scale));
+        if let Some(offset) = offset {
+            let offset = _mm256_set1_ps(offset);
+            (a, b) = (_mm256_add_ps(a, offset), _mm256_add_ps(b, offset));
+        }
+        let values = narrowed::<T, false>(a, b);
         let bytes = _mm256_shuffle_epi8(values, bytemuck::cast([LOW_THEN_HIGH; 2]));
         Self {
             low: _mm256_permute4x64_epi64::<0b10_00_10_00>(bytes),
@@ -193,7 +247,7 @@ impl Table {
     pub(super) fn look_up<T: Target>(self, out: &mut [T; 32], codes: __m256i) {
         let low = _mm256_shuffle_epi8(self.low, codes);
         let high = _mm256_shuffle_epi8(self.high, codes);
-        let [first, second] = halves(out);
+        let ([first, second], []) = out.as_chunks_mut::<16>() else { unreachable!("32 is twice 16") };
         put::<T, [u16; 16], _>(first, _mm256_unpacklo_epi8(low, high));
         put::<T, [u16; 16], _>(second, _mm256_unpackhi_epi8(low, high));
     }

@@ -4,7 +4,7 @@ use core::arch::x86_64::{
     __m128i, __m256, _mm256_castsi256_ps, _mm256_cvtepu16_epi32, _mm256_cvtph_ps, _mm256_slli_epi32,
 };
 
-use super::lanes::store_any;
+use super::lanes::store_in_order;
 use crate::block;
 use crate::target::{Kind, Target};
 
@@ -17,7 +17,7 @@ pub(super) fn f32_to<T: Target>(values: &[u8], out: &mut [T]) {
     let (targets, rest_out) = out.as_chunks_mut::<16>();
     for (bytes, out) in sixteens.iter().zip(targets) {
         let [a, b]: [__m256; 2] = bytemuck::cast(*bytes);
-        store_any(out, a, b);
+        store_in_order(out, a, b);
     }
     block::plain::f32_to(rest, rest_out);
 }
@@ -31,7 +31,7 @@ pub(super) fn f16_to<T: Target>(values: &[u8], out: &mut [T]) {
     let (targets, rest_out) = out.as_chunks_mut::<16>();
     for (bytes, out) in sixteens.iter().zip(targets) {
         let [a, b]: [__m128i; 2] = bytemuck::cast(*bytes);
-        store_any(out, _mm256_cvtph_ps(a), _mm256_cvtph_ps(b));
+        store_in_order(out, _mm256_cvtph_ps(a), _mm256_cvtph_ps(b));
     }
     block::plain::f16_to(rest, rest_out);
 }
@@ -45,7 +45,7 @@ pub(super) fn bf16_to<T: Target>(values: &[u8], out: &mut [T]) {
     let (targets, rest_out) = out.as_chunks_mut::<16>();
     for (bytes, out) in sixteens.iter().zip(targets) {
         let [a, b]: [__m128i; 2] = bytemuck::cast(*bytes);
-        store_any(out, from_bf16(a), from_bf16(b));
+        store_in_order(out, from_bf16(a), from_bf16(b));
     }
     block::plain::bf16_to(rest, rest_out);
 }

@@ -3,10 +3,9 @@
 use core::arch::x86_64::*;
 
 use super::k::two_bits;
-use super::lanes::{both, half, halves, scaled};
+use super::lanes::{Part, half};
 use crate::block::bytes_at;
 use crate::block::ternary::{POW3, TQ1_0, TQ2_0};
-use crate::target::Target;
 
 /// The first ternary digit of each byte, less one.
 #[target_feature(enable = "avx2,f16c,bmi2")]
@@ -30,40 +29,39 @@ fn times_3(fractions: __m256i) -> __m256i {
 
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
-pub(super) fn tq1_0<T: Target>(block: &TQ1_0, out: &mut [T; 256]) {
-    let d = half(block.d);
-    let (out, _) = out.as_chunks_mut::<16>();
+pub(super) fn tq1_0(block: &TQ1_0, part: Part<'_, 256, 16>) {
+    *part.scales = [half(block.d); 16];
+    let (first, rest) = part.bytes.split_at_mut(160);
     let mut fractions = bytemuck::cast(bytes_at::<32>(&block.qs, 0));
-    for pair in out[..10].as_chunks_mut::<2>().0 {
-        for (out, q) in pair.iter_mut().zip(both(first_digits(fractions))) {
-            scaled(out, q, d);
-        }
+    for bytes in first.as_chunks_mut::<32>().0 {
+        *bytes = bytemuck::cast(first_digits(fractions));
         fractions = times_3(fractions);
     }
-    // The other 16 bytes of qs; and the last four bytes with their four digits, which come as 16 bytes
-    // of which the first digit alone is taken.
+    // The other 16 bytes of qs, beside them the last four bytes with their four digits, as 16 bytes of
+    // which the first digit alone is taken.
     let qh: [[u8; 4]; 4] = core::array::from_fn(|n| block.qh.map(|byte| byte.wrapping_mul(POW3[n])));
-    let mut fractions = _mm256_set_m128i(bytemuck::cast(qh), bytemuck::cast(bytes_at::<16>(&block.qs, 32)));
-    let [_, last] = both(first_digits(fractions));
-    scaled(&mut out[15], last, d);
-    for out in &mut out[10..15] {
-        let [q, _] = both(first_digits(fractions));
-        scaled(out, q, d);
+    let mut fractions: __m256i = bytemuck::cast([bytes_at::<16>(&block.qs, 32), bytemuck::cast(qh)]);
+    let [_, last]: [[u8; 16]; 2] = bytemuck::cast(first_digits(fractions));
+    let (second, third) = rest.split_at_mut(80);
+    third.copy_from_slice(&last);
+    for bytes in second.as_chunks_mut::<16>().0 {
+        *bytes = bytemuck::cast(_mm256_castsi256_si128(first_digits(fractions)));
         fractions = times_3(fractions);
     }
 }
 
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
-pub(super) fn tq2_0<T: Target>(block: &TQ2_0, out: &mut [T; 256]) {
-    let d = half(block.d);
-    let (out, _) = out.as_chunks_mut::<32>();
-    for (part, qs) in block.qs.as_chunks::<32>().0.iter().enumerate() {
-        for (quarter, q) in two_bits(qs).into_iter().enumerate() {
-            let q = _mm256_sub_epi8(q, _mm256_set1_epi8(1));
-            for (out, q) in halves(&mut out[part * 4 + quarter]).into_iter().zip(both(q)) {
-                scaled(out, q, d);
-            }
-        }
+pub(super) fn tq2_0(block: &TQ2_0, part: Part<'_, 256, 16>) {
+    *part.scales = [half(block.d); 16];
+    let one = _mm256_set1_epi8(1);
+    for (bytes, qs) in part.bytes.as_chunks_mut::<128>().0.iter_mut().zip(block.qs.as_chunks().0) {
+        let [a, b, c, d] = two_bits(qs);
+        *bytes = bytemuck::cast([
+            _mm256_sub_epi8(a, one),
+            _mm256_sub_epi8(b, one),
+            _mm256_sub_epi8(c, one),
+            _mm256_sub_epi8(d, one),
+        ]);
     }
 }
