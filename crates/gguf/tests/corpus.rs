@@ -91,7 +91,8 @@ fn faults(container: &[u8]) -> Vec<(&'static str, String)> {
     failed
         .flat_map(|check| {
             let classes = classes_of_check(&file, &check);
-            classes.into_iter().map(move |class| (class, check.detail.clone()))
+            let message = format!("{}: {}", check.name, check.detail);
+            classes.into_iter().map(move |class| (class, message.clone()))
         })
         .collect()
 }
