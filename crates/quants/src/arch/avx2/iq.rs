@@ -40,9 +40,9 @@ fn even_signs(stored: u32) -> [u8; 4] {
 /// `d × (scale + ½) × factor`, in the order of `block::iq2::quarter_scale`.
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
-fn half_step_scales(d: f32, scales: __m128i, factor: f32) -> [f32; 8] {
+fn half_step_scales(d: __m256, scales: __m128i, factor: f32) -> [f32; 8] {
     let wide = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(scales));
-    let product = _mm256_mul_ps(_mm256_set1_ps(d), _mm256_add_ps(_mm256_set1_ps(0.5), wide));
+    let product = _mm256_mul_ps(d, _mm256_add_ps(_mm256_set1_ps(0.5), wide));
     bytemuck::cast(_mm256_mul_ps(product, _mm256_set1_ps(factor)))
 }
 
@@ -69,10 +69,10 @@ fn iq2_scales(d: [u8; 2], packed: [u8; 8]) -> [f32; 16] {
 /// `d × (2 × scale + 1) × factor` of eight scales.
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
-fn odd_scales(d: f32, scales: __m128i, factor: f32) -> [f32; 8] {
+fn odd_scales(d: __m256, scales: __m128i, factor: f32) -> [f32; 8] {
     let odd = _mm_add_epi8(_mm_add_epi8(scales, scales), _mm_set1_epi8(1));
     let wide = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(odd));
-    let product = _mm256_mul_ps(_mm256_set1_ps(d), wide);
+    let product = _mm256_mul_ps(d, wide);
     bytemuck::cast(_mm256_mul_ps(product, _mm256_set1_ps(factor)))
 }
 
@@ -188,16 +188,23 @@ pub(super) fn iq1_m(block: &IQ1_M, part: Part<'_, 256, 16>) {
 
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
-pub(super) fn iq4_nl(block: &IQ4_NL, part: Part<'_, 32, 2>) {
+pub(super) fn iq4_nl(block: &IQ4_NL, mut part: Part<'_, 32, 2>) {
     *part.bytes = iq4_quants(&block.qs);
-    *part.scales = [half(block.d); 2];
+    part.set_scale(half(block.d));
+}
+
+/// `d × scale` of the eight groups of IQ4_XS.
+#[target_feature(enable = "avx2,f16c,bmi2")]
+#[inline]
+pub(super) fn iq4_scales(block: &IQ4_XS) -> [f32; 8] {
+    let scales: [i32; 8] = core::array::from_fn(|g| i32::from(block.scale(g)));
+    bytemuck::cast(_mm256_mul_ps(half(block.d), _mm256_cvtepi32_ps(bytemuck::cast(scales))))
 }
 
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
 pub(super) fn iq4_xs(block: &IQ4_XS, part: Part<'_, 256, 16>) {
-    let d = half(block.d);
-    *part.scales = core::array::from_fn(|i| d * f32::from(block.scale(i / 2)));
+    *part.scales = twice(iq4_scales(block));
     for (bytes, qs) in part.bytes.as_chunks_mut::<32>().0.iter_mut().zip(block.qs.as_chunks().0) {
         *bytes = iq4_quants(qs);
     }

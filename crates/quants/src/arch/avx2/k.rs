@@ -10,11 +10,17 @@ use crate::target::Target;
 /// `d × scale` for 16 scales, each a signed byte.
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
-fn group_scales(d: f32, scales: __m128i) -> [f32; 16] {
-    let d = _mm256_set1_ps(d);
+fn group_scales(d: __m256, scales: __m128i) -> [f32; 16] {
     let low = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(scales));
     let high = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_unpackhi_epi64(scales, scales)));
     bytemuck::cast([_mm256_mul_ps(d, low), _mm256_mul_ps(d, high)])
+}
+
+/// To be added: x − min is x + (−min), in every bit.
+#[target_feature(enable = "avx2,f16c,bmi2")]
+#[inline]
+fn negated(values: __m256) -> __m256 {
+    _mm256_xor_ps(values, _mm256_set1_ps(-0.0))
 }
 
 /// The four times 32 quants in 32 bytes of two bits each, as Q2_K, Q3_K and TQ2_0 store them.
@@ -45,9 +51,8 @@ pub(super) fn q2_k(block: &Q2_K, part: Part<'_, 256, 16>) {
     let packed: __m128i = bytemuck::cast(block.scales);
     let mask = _mm_set1_epi8(0x0f);
     *part.scales = group_scales(half(block.d), _mm_and_si128(packed, mask));
-    // x − min is x + (−min), in every bit.
     let mins = _mm_and_si128(_mm_srli_epi16::<4>(packed), mask);
-    *part.offsets = group_scales(-half(block.dmin), mins);
+    *part.offsets = group_scales(negated(half(block.dmin)), mins);
     for (bytes, qs) in part.bytes.as_chunks_mut::<128>().0.iter_mut().zip(block.qs.as_chunks().0) {
         *bytes = bytemuck::cast(two_bits(qs));
     }
@@ -91,12 +96,12 @@ pub(super) fn scales_and_offsets(packed: &[u8; 12], d: [u8; 2], dmin: [u8; 2]) -
     let two_bits = 0x0303_0303;
     let scales = [a & six_bits, (c & four_bits) | (a >> 6 & two_bits) << 4];
     let mins = [b & six_bits, (c >> 4 & four_bits) | (b >> 6 & two_bits) << 4];
-    let times = |factor: f32, words: [u32; 2]| {
+    let times = |factor: __m256, words: [u32; 2]| {
         let bytes = _mm_cvtsi64_si128(bytemuck::cast(words));
         let wide = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes));
-        bytemuck::cast(_mm256_mul_ps(_mm256_set1_ps(factor), wide))
+        bytemuck::cast(_mm256_mul_ps(factor, wide))
     };
-    [times(half(d), scales), times(-half(dmin), mins)]
+    [times(half(d), scales), times(negated(half(dmin)), mins)]
 }
 
 /// Each of eight scales twice: groups of 32 are two of 16.
@@ -164,5 +169,5 @@ pub(super) fn q6_k(block: &Q6_K, part: Part<'_, 256, 16>) {
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
 pub(super) fn q8_k<T: Target>(block: &Q8_K, out: &mut [T; 256]) {
-    signed_bytes(&block.qs, f32::from_le_bytes(block.d), out);
+    signed_bytes(&block.qs, _mm256_set1_ps(f32::from_le_bytes(block.d)), out);
 }

@@ -27,6 +27,28 @@ pub(super) struct Part<'a, const N: usize, const GROUPS: usize> {
     pub(super) offsets: &'a mut [f32; GROUPS],
 }
 
+impl<const N: usize, const GROUPS: usize> Part<'_, N, GROUPS> {
+    /// One scale for the whole block, the same in all lanes.
+    #[inline(always)]
+    pub(super) fn set_scale(&mut self, scale: __m256) {
+        fill(self.scales, scale);
+    }
+
+    /// One offset for the whole block, the same in all lanes.
+    #[inline(always)]
+    pub(super) fn set_offset(&mut self, offset: __m256) {
+        fill(self.offsets, offset);
+    }
+}
+
+#[inline(always)]
+fn fill<const GROUPS: usize>(groups: &mut [f32; GROUPS], value: __m256) {
+    let lanes: [f32; 8] = bytemuck::cast(value);
+    for eight in groups.chunks_mut(8) {
+        eight.copy_from_slice(&lanes[..eight.len()]);
+    }
+}
+
 impl Quants {
     pub(super) const ZERO: Self = Self { bytes: [0; VALUES], scales: [0.0; VALUES / 16], offsets: [0.0; VALUES / 16] };
 
@@ -62,9 +84,9 @@ impl Quants {
         // Without offsets, zeros are kept there.
         let finite = self.is_finite();
         let (out, _) = out.as_chunks_mut::<16>();
-        for ((out, q), scale) in out.iter_mut().zip(self.bytes.as_chunks().0).zip(self.scales) {
+        for ((out, q), scale) in out.iter_mut().zip(self.bytes.as_chunks().0).zip(&self.scales) {
             let (a, b) = signed::<T>(q);
-            let scale = _mm256_set1_ps(scale);
+            let scale = _mm256_set1_ps(*scale);
             let (a, b) = (_mm256_mul_ps(a, scale), _mm256_mul_ps(b, scale));
             if finite { store::<T, false>(out, a, b) } else { store::<T, true>(out, a, b) }
         }
@@ -76,10 +98,10 @@ impl Quants {
     pub(super) fn scale_and_move<T: Target>(&self, out: &mut [T; VALUES]) {
         let finite = self.is_finite();
         let (out, _) = out.as_chunks_mut::<16>();
-        let factors = self.scales.into_iter().zip(self.offsets);
+        let factors = self.scales.iter().zip(&self.offsets);
         for ((out, q), (scale, offset)) in out.iter_mut().zip(self.bytes.as_chunks().0).zip(factors) {
             let (a, b) = unsigned::<T>(q);
-            let (scale, offset) = (_mm256_set1_ps(scale), _mm256_set1_ps(offset));
+            let (scale, offset) = (_mm256_set1_ps(*scale), _mm256_set1_ps(*offset));
             let a = _mm256_add_ps(_mm256_mul_ps(a, scale), offset);
             let b = _mm256_add_ps(_mm256_mul_ps(b, scale), offset);
             if finite { store::<T, false>(out, a, b) } else { store::<T, true>(out, a, b) }
@@ -95,11 +117,11 @@ pub(super) fn scaled<T: Target>(out: &mut [T; 16], q: &[u8; 16], scale: __m256) 
     store::<T, false>(out, _mm256_mul_ps(a, scale), _mm256_mul_ps(b, scale));
 }
 
-/// A half, widened.
+/// A half in all lanes, widened.
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
-pub(super) fn half(bytes: [u8; 2]) -> f32 {
-    _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(i32::from(u16::from_le_bytes(bytes)))))
+pub(super) fn half(bytes: [u8; 2]) -> __m256 {
+    _mm256_cvtph_ps(_mm_set1_epi16(i16::from_le_bytes(bytes)))
 }
 
 /// Sixteen signed quants as float32. Which of them each lane holds is the target's choice: bf16 takes
@@ -224,13 +246,11 @@ impl Table {
     /// `scale × quants[code]`, and if there is an offset, that added. Both are finite.
     #[target_feature(enable = "avx2,f16c,bmi2")]
     #[inline]
-    pub(super) fn new<T: Target>(quants: &[u8; 16], scale: f32, offset: Option<f32>) -> Self {
+    pub(super) fn new<T: Target>(quants: &[u8; 16], scale: __m256, offset: Option<__m256>) -> Self {
         const LOW_THEN_HIGH: [u8; 16] = [0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15];
         let (a, b) = signed::<T>(quants);
-        let scale = _mm256_set1_ps(scale);
         let (mut a, mut b) = (_mm256_mul_ps(a, scale), _mm256_mul_ps(b, scale));
         if let Some(offset) = offset {
-            let offset = _mm256_set1_ps(offset);
             (a, b) = (_mm256_add_ps(a, offset), _mm256_add_ps(b, offset));
         }
         let values = narrowed::<T, false>(a, b);

@@ -17,18 +17,18 @@ pub(super) fn nibbles(bytes: &[u8; 16]) -> __m256i {
 
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
-pub(super) fn q4_0(block: &Q4_0, part: Part<'_, 32, 2>) {
+pub(super) fn q4_0(block: &Q4_0, mut part: Part<'_, 32, 2>) {
     let q = _mm256_sub_epi8(nibbles(&block.qs), _mm256_set1_epi8(8));
     *part.bytes = bytemuck::cast(q);
-    *part.scales = [half(block.d); 2];
+    part.set_scale(half(block.d));
 }
 
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
-pub(super) fn q4_1(block: &Q4_1, part: Part<'_, 32, 2>) {
+pub(super) fn q4_1(block: &Q4_1, mut part: Part<'_, 32, 2>) {
     *part.bytes = bytemuck::cast(nibbles(&block.qs));
-    *part.scales = [half(block.d); 2];
-    *part.offsets = [half(block.m); 2];
+    part.set_scale(half(block.d));
+    part.set_offset(half(block.m));
 }
 
 /// Bit *i* of `bits` as byte *i*: all ones if it is set.
@@ -44,20 +44,20 @@ pub(super) fn bits_to_bytes(bits: [u8; 4]) -> __m256i {
 
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
-pub(super) fn q5_0(block: &Q5_0, part: Part<'_, 32, 2>) {
+pub(super) fn q5_0(block: &Q5_0, mut part: Part<'_, 32, 2>) {
     // A clear fifth bit takes 16 away, which in two's complement sets the upper four bits.
     let minus_16 = _mm256_andnot_si256(bits_to_bytes(block.qh), _mm256_set1_epi8(-16));
     *part.bytes = bytemuck::cast(_mm256_or_si256(nibbles(&block.qs), minus_16));
-    *part.scales = [half(block.d); 2];
+    part.set_scale(half(block.d));
 }
 
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
-pub(super) fn q5_1(block: &Q5_1, part: Part<'_, 32, 2>) {
+pub(super) fn q5_1(block: &Q5_1, mut part: Part<'_, 32, 2>) {
     let plus_16 = _mm256_and_si256(bits_to_bytes(block.qh), _mm256_set1_epi8(16));
     *part.bytes = bytemuck::cast(_mm256_or_si256(nibbles(&block.qs), plus_16));
-    *part.scales = [half(block.d); 2];
-    *part.offsets = [half(block.m); 2];
+    part.set_scale(half(block.d));
+    part.set_offset(half(block.m));
 }
 
 #[target_feature(enable = "avx2,f16c,bmi2")]
@@ -75,8 +75,7 @@ pub(super) fn q8_1<T: Target>(block: &Q8_1, out: &mut [T; 32]) {
 /// Quants that are bytes already, which need no unpacking.
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
-pub(super) fn signed_bytes<T: Target, const N: usize>(qs: &[u8; N], d: f32, out: &mut [T; N]) {
-    let d = _mm256_set1_ps(d);
+pub(super) fn signed_bytes<T: Target, const N: usize>(qs: &[u8; N], d: __m256, out: &mut [T; N]) {
     for (out, q) in out.as_chunks_mut::<16>().0.iter_mut().zip(qs.as_chunks::<16>().0) {
         scaled(out, q, d);
     }

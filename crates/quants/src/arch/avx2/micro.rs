@@ -9,10 +9,10 @@ use crate::block::micro::{E2M1_DOUBLED, HALF_OF_UE4M3, MXFP4, NVFP4};
 
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
-pub(super) fn mxfp4(block: &MXFP4, part: Part<'_, 32, 2>) {
+pub(super) fn mxfp4(block: &MXFP4, mut part: Part<'_, 32, 2>) {
     let q = _mm256_shuffle_epi8(bytemuck::cast([E2M1_DOUBLED; 2]), nibbles(&block.qs));
     *part.bytes = bytemuck::cast(q);
-    *part.scales = [block.half_scale(); 2];
+    part.set_scale(_mm256_set1_ps(block.half_scale()));
 }
 
 #[target_feature(enable = "avx2,f16c,bmi2")]
@@ -28,8 +28,8 @@ pub(super) fn nvfp4(block: &NVFP4, part: Part<'_, 64, 4>) {
 
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
-pub(super) fn q1_0(block: &Q1_0, part: Part<'_, 128, 8>) {
-    *part.scales = [half(block.d); 8];
+pub(super) fn q1_0(block: &Q1_0, mut part: Part<'_, 128, 8>) {
+    part.set_scale(half(block.d));
     for (bytes, bits) in part.bytes.as_chunks_mut::<32>().0.iter_mut().zip(block.qs.as_chunks().0) {
         // 1 for a set bit and −1 for a clear one: −1 × d is −d.
         let set = bits_to_bytes(*bits);
@@ -40,11 +40,11 @@ pub(super) fn q1_0(block: &Q1_0, part: Part<'_, 128, 8>) {
 
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
-pub(super) fn q2_0(block: &Q2_0, part: Part<'_, 64, 4>) {
+pub(super) fn q2_0(block: &Q2_0, mut part: Part<'_, 64, 4>) {
     /// Each byte four times, once for each of its values.
     const FOUR_TIMES: [u8; 32] =
         [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 6, 6, 6, 6, 7, 7, 7, 7];
-    *part.scales = [half(block.d); 4];
+    part.set_scale(half(block.d));
     for (bytes, qs) in part.bytes.as_chunks_mut::<32>().0.iter_mut().zip(block.qs.as_chunks().0) {
         let repeated = _mm256_shuffle_epi8(_mm256_set1_epi64x(i64::from_le_bytes(*qs)), bytemuck::cast(FOUR_TIMES));
         // Of a byte's four copies the first keeps its lowest bits, the second the next ones …

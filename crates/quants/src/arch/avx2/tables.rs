@@ -1,5 +1,8 @@
 //! Types with four-bit codes to 16-bit targets: the sixteen values of a group, then 32 codes looked up.
 
+use core::arch::x86_64::_mm256_set1_ps;
+
+use super::iq::iq4_scales;
 use super::k::{nibbles, scales_and_offsets};
 use super::lanes::{Table, half, interleaved};
 use super::legacy;
@@ -43,17 +46,15 @@ pub(super) fn iq4_nl<T: Target>(block: &IQ4_NL, out: &mut [T; 32]) {
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
 pub(super) fn mxfp4<T: Target>(block: &MXFP4, out: &mut [T; 32]) {
-    look_up(out, &block.qs, Table::new::<T>(&bytemuck::cast(E2M1_DOUBLED), block.half_scale(), None));
+    look_up(out, &block.qs, Table::new::<T>(&bytemuck::cast(E2M1_DOUBLED), _mm256_set1_ps(block.half_scale()), None));
 }
 
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
 pub(super) fn iq4_xs<T: Target>(block: &IQ4_XS, out: &mut [T; 256]) {
-    let d = half(block.d);
     let groups = out.as_chunks_mut::<32>().0.iter_mut().zip(block.qs.as_chunks::<16>().0);
-    for (g, (out, qs)) in groups.enumerate() {
-        let scale = d * f32::from(block.scale(g));
-        look_up(out, qs, Table::new::<T>(&bytemuck::cast(IQ4_VALUES), scale, None));
+    for ((out, qs), scale) in groups.zip(iq4_scales(block)) {
+        look_up(out, qs, Table::new::<T>(&bytemuck::cast(IQ4_VALUES), _mm256_set1_ps(scale), None));
     }
 }
 
@@ -66,7 +67,8 @@ pub(super) fn q4_k<T: Target>(block: &Q4_K, out: &mut [T; 256]) {
     for ((out, qs), (scales, offsets)) in groups.zip(factors) {
         let [low, high] = nibbles(interleaved(bytemuck::cast(*qs)));
         let ([first, second], []) = out.as_chunks_mut::<32>() else { unreachable!("64 is twice 32") };
-        Table::new::<T>(&FOUR_BITS, scales[0], Some(offsets[0])).look_up(first, low);
-        Table::new::<T>(&FOUR_BITS, scales[1], Some(offsets[1])).look_up(second, high);
+        let table = |scale, offset| Table::new::<T>(&FOUR_BITS, _mm256_set1_ps(scale), Some(_mm256_set1_ps(offset)));
+        table(scales[0], offsets[0]).look_up(first, low);
+        table(scales[1], offsets[1]).look_up(second, high);
     }
 }

@@ -29,8 +29,8 @@ fn times_3(fractions: __m256i) -> __m256i {
 
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
-pub(super) fn tq1_0(block: &TQ1_0, part: Part<'_, 256, 16>) {
-    *part.scales = [half(block.d); 16];
+pub(super) fn tq1_0(block: &TQ1_0, mut part: Part<'_, 256, 16>) {
+    part.set_scale(half(block.d));
     let (first, rest) = part.bytes.split_at_mut(160);
     let mut fractions = bytemuck::cast(bytes_at::<32>(&block.qs, 0));
     for bytes in first.as_chunks_mut::<32>().0 {
@@ -52,8 +52,8 @@ pub(super) fn tq1_0(block: &TQ1_0, part: Part<'_, 256, 16>) {
 
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
-pub(super) fn tq2_0(block: &TQ2_0, part: Part<'_, 256, 16>) {
-    *part.scales = [half(block.d); 16];
+pub(super) fn tq2_0(block: &TQ2_0, mut part: Part<'_, 256, 16>) {
+    part.set_scale(half(block.d));
     let one = _mm256_set1_epi8(1);
     for (bytes, qs) in part.bytes.as_chunks_mut::<128>().0.iter_mut().zip(block.qs.as_chunks().0) {
         let [a, b, c, d] = two_bits(qs);
