@@ -14,6 +14,7 @@ use core::fmt::{self, Write as _};
 /// assert_eq!(Escaped(b"blk.0.attn_q.weight").to_string(), "blk.0.attn_q.weight");
 /// assert_eq!(Escaped(b"\x1b[2J\xff\n").to_string(), r"\u{1b}[2J\xff\n");
 /// assert_eq!(Escaped("a\u{202e}b".as_bytes()).to_string(), r"a\u{202e}b");
+/// assert_eq!(format!("{:?}", Escaped(b"say \"hi\"")), r#""say \"hi\"""#);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Escaped<'a>(pub &'a [u8]);
@@ -39,9 +40,17 @@ impl fmt::Display for Escaped<'_> {
     }
 }
 
+/// In quotes, and quotes escaped too: where the text ends can be seen.
 impl fmt::Debug for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "\"{self}\"")
+        f.write_char('"')?;
+        for (index, part) in self.0.split(|byte| *byte == b'"').enumerate() {
+            if index > 0 {
+                f.write_str("\\\"")?;
+            }
+            fmt::Display::fmt(&Escaped(part), f)?;
+        }
+        f.write_char('"')
     }
 }
 

@@ -203,10 +203,40 @@ impl<'h> Reader<'h> {
     }
 
     /// A length, then that many bytes, passed and not looked at.
-    #[inline]
-    pub(crate) fn skip_string(&mut self) -> Result<()> {
+    fn skip_string(&mut self) -> Result<()> {
         let len = self.read_length()?;
         self.read_bytes(len).map(|_| ())
+    }
+
+    /// Passes `count` strings. Vocabularies are most of what there is to read, and each length has to be known
+    /// before the next can be found: so the loop decides version and byte order once and carries one position.
+    fn skip_strings(&mut self, count: u64) -> Result<()> {
+        let layout = self.layout;
+        let passed = if layout.narrow {
+            self.pass_strings::<4>(count, |length| u64::from(layout.u32(length)))
+        } else if layout.order == ByteOrder::Little {
+            self.pass_strings::<8>(count, u64::from_le_bytes)
+        } else {
+            self.pass_strings::<8>(count, u64::from_be_bytes)
+        };
+        // Where the loop stopped early, the next string is read as any other, for its error.
+        if passed < count { self.skip_string() } else { Ok(()) }
+    }
+
+    /// Passes strings as long as they are whole, `count` at the most; says how many.
+    #[inline]
+    fn pass_strings<const N: usize>(&mut self, count: u64, length: impl Fn([u8; N]) -> u64) -> u64 {
+        let mut rest = &self.head[self.position..];
+        let mut passed = 0;
+        while passed < count
+            && let Some((prefix, text)) = rest.split_first_chunk::<N>()
+            && let Some(behind) = usize::try_from(length(*prefix)).ok().and_then(|length| text.get(length..))
+        {
+            rest = behind;
+            passed += 1;
+        }
+        self.position = self.head.len() - rest.len();
+        passed
     }
 
     /// A string's text, at most `limit` bytes of it.
@@ -269,11 +299,7 @@ impl<'h> Reader<'h> {
         self.weigh(count, self.layout.min_size(element), array_items(element))?;
         let start = self.position;
         match element {
-            ValueType::String => {
-                for _ in 0..count {
-                    self.skip_string()?;
-                }
-            }
+            ValueType::String => self.skip_strings(count)?,
             ValueType::Array => {
                 for _ in 0..count {
                     self.skip_array(depth + 1)?;
