@@ -11,6 +11,7 @@ mod plan;
 mod restore;
 mod safetensors;
 mod tile;
+mod values;
 mod verify;
 
 pub use convert::{FloatDtype, PlanOptions, Report, RunOptions, Values};
@@ -20,4 +21,5 @@ pub use model::Model;
 pub use output::Existing;
 pub use plan::{Plan, PlannedTensor, RESERVED_TENSOR, Recipe, SourceFacts, Step};
 pub use restore::restore;
+pub use values::{Number, Stats};
 pub use verify::{Comparison, Difference, TensorComparison, verify};

@@ -7,4 +7,5 @@ mod outputs;
 mod restore;
 mod support;
 mod truncation;
+mod values;
 mod verify;
