@@ -168,6 +168,6 @@ pub(super) fn q6_k(block: &Q6_K, part: Part<'_, 256, 16>) {
 
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
-pub(super) fn q8_k<T: Target>(block: &Q8_K, out: &mut [T; 256]) {
+pub(super) fn q8_k<T: Target>([block]: &[Q8_K; 1], out: &mut [T; 256]) {
     signed_bytes(&block.qs, _mm256_set1_ps(f32::from_le_bytes(block.d)), out);
 }

@@ -181,7 +181,7 @@ fn store<T: Target, const NAN: bool>(out: &mut [T; 16], a: __m256, b: __m256) {
 /// Sixteen values in a 16-bit target, in their order.
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
-fn narrowed<T: Target, const NAN: bool>(a: __m256, b: __m256) -> __m256i {
+pub(super) fn narrowed<T: Target, const NAN: bool>(a: __m256, b: __m256) -> __m256i {
     match T::KIND {
         Kind::Bf16 => {
             let even = _mm256_srli_epi32::<16>(rounded_to_bf16::<NAN>(a));
@@ -230,52 +230,4 @@ pub(super) fn store_in_order<T: Target>(out: &mut [T; 16], a: __m256, b: __m256)
         }
         Kind::F32 | Kind::F16 => store::<T, true>(out, a, b),
     }
-}
-
-/// The values of sixteen codes in a 16-bit target, for groups of 32 codes of four bits: it takes less to
-/// narrow sixteen values once and to look them up by byte shuffles than to narrow 32.
-#[derive(Clone, Copy)]
-pub(super) struct Table {
-    /// The low bytes of the sixteen values, in both halves of the register.
-    low: __m256i,
-    /// The high bytes.
-    high: __m256i,
-}
-
-impl Table {
-    /// `scale × quants[code]`, and if there is an offset, that added. Both are finite.
-    #[target_feature(enable = "avx2,f16c,bmi2")]
-    #[inline]
-    pub(super) fn new<T: Target>(quants: &[u8; 16], scale: __m256, offset: Option<__m256>) -> Self {
-        const LOW_THEN_HIGH: [u8; 16] = [0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15];
-        let (a, b) = signed::<T>(quants);
-        let (mut a, mut b) = (_mm256_mul_ps(a, scale), _mm256_mul_ps(b, scale));
-        if let Some(offset) = offset {
-            (a, b) = (_mm256_add_ps(a, offset), _mm256_add_ps(b, offset));
-        }
-        let values = narrowed::<T, false>(a, b);
-        let bytes = _mm256_shuffle_epi8(values, bytemuck::cast([LOW_THEN_HIGH; 2]));
-        Self {
-            low: _mm256_permute4x64_epi64::<0b10_00_10_00>(bytes),
-            high: _mm256_permute4x64_epi64::<0b11_01_11_01>(bytes),
-        }
-    }
-
-    /// Writes the values of 32 codes, which lie as [`interleaved`] lays them.
-    #[target_feature(enable = "avx2,f16c,bmi2")]
-    #[inline]
-    pub(super) fn look_up<T: Target>(self, out: &mut [T; 32], codes: __m256i) {
-        let low = _mm256_shuffle_epi8(self.low, codes);
-        let high = _mm256_shuffle_epi8(self.high, codes);
-        let ([first, second], []) = out.as_chunks_mut::<16>() else { unreachable!("32 is twice 16") };
-        put::<T, [u16; 16], _>(first, _mm256_unpacklo_epi8(low, high));
-        put::<T, [u16; 16], _>(second, _mm256_unpackhi_epi8(low, high));
-    }
-}
-
-/// 32 bytes in the order 0..8, 16..24, 8..16, 24..32, which [`Table::look_up`] undoes.
-#[target_feature(enable = "avx2,f16c,bmi2")]
-#[inline]
-pub(super) fn interleaved(bytes: __m256i) -> __m256i {
-    _mm256_permute4x64_epi64::<0b11_01_10_00>(bytes)
 }

@@ -62,13 +62,13 @@ pub(super) fn q5_1(block: &Q5_1, mut part: Part<'_, 32, 2>) {
 
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
-pub(super) fn q8_0<T: Target>(block: &Q8_0, out: &mut [T; 32]) {
+pub(super) fn q8_0<T: Target>([block]: &[Q8_0; 1], out: &mut [T; 32]) {
     signed_bytes(&block.qs, half(block.d), out);
 }
 
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
-pub(super) fn q8_1<T: Target>(block: &Q8_1, out: &mut [T; 32]) {
+pub(super) fn q8_1<T: Target>([block]: &[Q8_1; 1], out: &mut [T; 32]) {
     signed_bytes(&block.qs, half(block.d), out);
 }
 

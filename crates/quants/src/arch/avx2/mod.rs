@@ -69,22 +69,33 @@ macro_rules! unpacked {
     }};
 }
 
-/// A kernel from a function that decodes one block whose scales are finite.
+/// A kernel from a function that decodes so many blocks at once, if their scales are finite.
 macro_rules! in_place {
-    ($block:ty, $values:literal, $decode:path) => {{
+    ($count:literal of $block:ty, $values:literal, $decode:path) => {{
         #[target_feature(enable = "avx2,f16c,bmi2")]
         fn run<T: Target>(blocks: &[u8], out: &mut [T]) {
             let blocks: &[$block] = bytemuck::cast_slice(blocks);
-            for (block, values) in blocks.iter().zip(out.as_chunks_mut::<$values>().0) {
-                if T::KIND == Kind::Bf16 && !block.is_finite() {
-                    T::write(values, |y| block.decode(y));
+            let (wholes, rest) = blocks.as_chunks::<$count>();
+            let (outs, rest_out) = out.as_chunks_mut::<{ $count * $values }>();
+            for (blocks, out) in wholes.iter().zip(outs) {
+                if T::KIND != Kind::Bf16 || blocks.iter().all(Scales::is_finite) {
+                    $decode(blocks, out);
                 } else {
-                    $decode(block, values);
+                    decode_plain(blocks, out);
                 }
             }
+            decode_plain(rest, rest_out);
         }
         enter!(run)
     }};
+}
+
+/// The few blocks that the kernels leave.
+#[cold]
+fn decode_plain<B: Block<N>, T: Target, const N: usize>(blocks: &[B], out: &mut [T]) {
+    for (block, values) in blocks.iter().zip(out.as_chunks_mut::<N>().0) {
+        T::write(values, |y| block.decode(y));
+    }
 }
 
 /// Proof that the machine has the instructions: there is no other way to make one than to ask.
@@ -113,14 +124,14 @@ impl Avx2 {
             GgmlType::Q4_1 => unpacked!(Q4_1, 32, legacy::q4_1, scale_and_move),
             GgmlType::Q5_0 => unpacked!(Q5_0, 32, legacy::q5_0, scale),
             GgmlType::Q5_1 => unpacked!(Q5_1, 32, legacy::q5_1, scale_and_move),
-            GgmlType::Q8_0 => in_place!(Q8_0, 32, legacy::q8_0),
-            GgmlType::Q8_1 => in_place!(Q8_1, 32, legacy::q8_1),
+            GgmlType::Q8_0 => in_place!(1 of Q8_0, 32, legacy::q8_0),
+            GgmlType::Q8_1 => in_place!(1 of Q8_1, 32, legacy::q8_1),
             GgmlType::Q2_K => unpacked!(Q2_K, 256, k::q2_k, scale_and_move),
             GgmlType::Q3_K => unpacked!(Q3_K, 256, k::q3_k, scale),
             GgmlType::Q4_K => unpacked!(Q4_K, 256, k::q4_k, scale_and_move),
             GgmlType::Q5_K => unpacked!(Q5_K, 256, k::q5_k, scale_and_move),
             GgmlType::Q6_K => unpacked!(Q6_K, 256, k::q6_k, scale),
-            GgmlType::Q8_K => in_place!(Q8_K, 256, k::q8_k),
+            GgmlType::Q8_K => in_place!(1 of Q8_K, 256, k::q8_k),
             GgmlType::IQ1_S => unpacked!(IQ1_S, 256, iq::iq1_s, scale),
             GgmlType::IQ1_M => unpacked!(IQ1_M, 256, iq::iq1_m, scale),
             GgmlType::IQ2_XXS => unpacked!(IQ2_XXS, 256, iq::iq2_xxs, scale),
@@ -143,12 +154,12 @@ impl Avx2 {
     /// The kernel of a type with four-bit codes for a target of 16 bits.
     fn table_kernel<T: Target>(self, ggml_type: GgmlType) -> Option<Kernel<T>> {
         Some(match ggml_type {
-            GgmlType::Q4_0 => in_place!(Q4_0, 32, tables::q4_0),
-            GgmlType::Q4_1 => in_place!(Q4_1, 32, tables::q4_1),
-            GgmlType::Q4_K => in_place!(Q4_K, 256, tables::q4_k),
-            GgmlType::IQ4_NL => in_place!(IQ4_NL, 32, tables::iq4_nl),
-            GgmlType::IQ4_XS => in_place!(IQ4_XS, 256, tables::iq4_xs),
-            GgmlType::MXFP4 => in_place!(MXFP4, 32, tables::mxfp4),
+            GgmlType::Q4_0 => in_place!(2 of Q4_0, 32, tables::q4_0),
+            GgmlType::Q4_1 => in_place!(2 of Q4_1, 32, tables::q4_1),
+            GgmlType::Q4_K => in_place!(1 of Q4_K, 256, tables::q4_k),
+            GgmlType::IQ4_NL => in_place!(2 of IQ4_NL, 32, tables::iq4_nl),
+            GgmlType::IQ4_XS => in_place!(1 of IQ4_XS, 256, tables::iq4_xs),
+            GgmlType::MXFP4 => in_place!(2 of MXFP4, 32, tables::mxfp4),
             _ => return None,
         })
     }
