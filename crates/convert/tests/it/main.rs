@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::float_cmp, reason = "tests: a panic is their answer, and floats are exact")]
 
 mod convert;
+mod opening;
 mod outputs;
 mod restore;
 mod support;

@@ -1,0 +1,60 @@
+//! What opening a model asks its source for: the head, and nothing for its own sake behind it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use gguf2st_convert::Model;
+use gguf2st_gguf::parse_gguf;
+use gguf2st_gguf::write::Builder;
+use gguf2st_source::{CountingSource, FileSource, Source};
+
+use crate::support::{folder, write};
+
+fn open(path: &Path) -> (Model, Arc<CountingSource<FileSource>>) {
+    let source = Arc::new(CountingSource::new(FileSource::open(path).unwrap()));
+    let model = Model::open(Arc::clone(&source) as Arc<dyn Source>).unwrap();
+    (model, source)
+}
+
+#[test]
+fn a_small_head_is_one_read() {
+    let folder = folder();
+    let mut container = Builder::new().metadata("general.architecture", "llama").head().unwrap();
+    container.resize(8 << 20, 1);
+    let (_, source) = open(&write(&folder, "in", &container));
+    assert_eq!(source.ranges(), [0..256 << 10]);
+}
+
+#[test]
+fn a_vocabulary_is_read_once_and_no_request_begins_behind_the_head() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/models");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "gguf") {
+            continue;
+        }
+        let (model, source) = open(&path);
+        let (ranges, head) = (source.ranges(), model.file().index_end());
+        assert!(ranges.windows(2).all(|pair| pair[0].end == pair[1].start), "{ranges:?}");
+        assert!(ranges.iter().all(|range| range.start < head), "{ranges:?} of {head}");
+        assert!(source.bytes() <= (2 * head).max(256 << 10), "{ranges:?} of {head}");
+
+        // The parser itself sees no byte behind the index: it is content with a slice that ends there.
+        let bytes = std::fs::read(&path).unwrap();
+        let index = &bytes[..usize::try_from(head).unwrap()];
+        assert_eq!(parse_gguf(index, bytes.len() as u64).unwrap().index_end(), head);
+        seen += 1;
+    }
+    assert!(seen >= 3, "{seen}");
+}
+
+#[test]
+fn planning_reads_no_more_than_the_head_again() {
+    let folder = folder();
+    let path = write(&folder, "in", &crate::support::mixed(gguf2st_gguf::ByteOrder::Little));
+    let (model, source) = open(&path);
+    source.reset();
+    model.plan(&crate::support::raw().plan).unwrap();
+    assert_eq!(source.ranges(), [0..model.file().data_offset()]);
+}
