@@ -43,15 +43,17 @@ impl fmt::Display for Line {
 pub(crate) struct Report(Vec<Line>);
 
 impl Report {
-    /// Runs a step. One that fails does not keep the others from running.
-    pub(crate) fn step(&mut self, name: impl Into<String>, step: impl FnOnce() -> Outcome) {
+    /// Runs a step; says whether what builds on it can follow.
+    pub(crate) fn step(&mut self, name: impl Into<String>, step: impl FnOnce() -> Outcome) -> bool {
         let name = name.into();
         println!("\n== {name}");
         let start = Instant::now();
         let outcome = step();
         let line = Line { name, outcome, took: start.elapsed() };
         println!("{line}");
+        let sound = !matches!(line.outcome, Outcome::Failed(_));
         self.0.push(line);
+        sound
     }
 
     /// The summary; an error where a step failed.
