@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
-use crate::{Source, SourceError};
+use crate::{BoxFuture, Source, SourceError};
 
 /// A test aid: passes everything on to another source and notes which ranges were asked for.
 ///
@@ -105,6 +105,18 @@ impl<S: Source> Source for CountingSource<S> {
     fn intact(&self) -> Result<(), SourceError> {
         self.inner.intact()
     }
+
+    fn fetch(&self, range: Range<u64>) -> Option<BoxFuture<'_, Result<Bytes, SourceError>>> {
+        let fetched = self.inner.fetch(range.clone())?;
+        self.log().push(range);
+        Some(fetched)
+    }
+
+    fn is_remote(&self) -> bool {
+        self.inner.is_remote()
+    }
+
+    // Not `as_file`: what is copied inside the system would not be counted.
 
     fn hands_out_views(&self) -> bool {
         self.inner.hands_out_views()

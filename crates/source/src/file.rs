@@ -103,6 +103,10 @@ impl Source for FileSource {
         }
     }
 
+    fn as_file(&self) -> Option<&File> {
+        Some(&self.file)
+    }
+
     fn intact(&self) -> Result<(), SourceError> {
         let now = self.file.metadata().map_err(|error| SourceError::Read {
             path: self.path.clone(),

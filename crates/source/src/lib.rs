@@ -45,4 +45,4 @@ pub use error::SourceError;
 pub use escape::EscapedPath;
 pub use file::FileSource;
 pub use mmap::MmapSource;
-pub use source::Source;
+pub use source::{BoxFuture, Source};

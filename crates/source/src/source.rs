@@ -1,14 +1,19 @@
 //! The trait: what every kind of source can do.
 
 use std::fmt;
+use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 use crate::SourceError;
+
+/// What [`Source::fetch`] gives.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Where a container's bytes come from: a length, and any range of it.
 ///
@@ -107,6 +112,24 @@ pub trait Source: Send + Sync + fmt::Debug {
     /// happened; [`SourceError::Read`] if it can't be told.
     fn intact(&self) -> Result<(), SourceError>;
 
+    /// Exactly the bytes of `range`, fetched while others wait; `None` for sources whose reads are local, which
+    /// callers run on threads that may block.
+    fn fetch(&self, range: Range<u64>) -> Option<BoxFuture<'_, Result<Bytes, SourceError>>> {
+        let _ = range;
+        None
+    }
+
+    /// Whether bytes come across a network, so that [`fetch`](Source::fetch) gives a future and a request costs
+    /// far more than the bytes next to those asked for.
+    fn is_remote(&self) -> bool {
+        false
+    }
+
+    /// The open file, where the bytes are a plain file's on this machine: for copies inside the system.
+    fn as_file(&self) -> Option<&File> {
+        None
+    }
+
     /// Whether [`read`](Source::read) hands out views of memory, so that asking for more than is used costs
     /// nothing.
     fn hands_out_views(&self) -> bool {
@@ -150,6 +173,15 @@ macro_rules! forward {
             }
             fn intact(&self) -> Result<(), SourceError> {
                 (**self).intact()
+            }
+            fn fetch(&self, range: Range<u64>) -> Option<BoxFuture<'_, Result<Bytes, SourceError>>> {
+                (**self).fetch(range)
+            }
+            fn is_remote(&self) -> bool {
+                (**self).is_remote()
+            }
+            fn as_file(&self) -> Option<&File> {
+                (**self).as_file()
             }
             fn hands_out_views(&self) -> bool {
                 (**self).hands_out_views()
