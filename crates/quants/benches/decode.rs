@@ -9,7 +9,7 @@ use gguf2st_quants::{ByteOrder, GgmlType, Kernels, Target, bf16, can_decode, dec
 /// Bytes of output: as much as the converter decodes at a time.
 const TILE: usize = 256 << 10;
 
-/// Bytes without a pattern (xorshift), but for the floats: these are what a tensor would hold.
+/// Bytes without a pattern (xorshift); but floats and scales are such as a tensor would hold.
 fn blocks(ggml_type: GgmlType, values: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = || {
@@ -28,8 +28,8 @@ fn blocks(ggml_type: GgmlType, values: usize) -> Vec<u8> {
         _ => {
             let block_values = ggml_type.block_size().and_then(|n| usize::try_from(n).ok()).expect("a size");
             let block_bytes = ggml_type.type_size().and_then(|n| usize::try_from(n).ok()).expect("a size");
-            // Exponents of f16 scales are kept from being all ones: real scales are finite.
-            (0..values / block_values * block_bytes).map(|_| next().to_le_bytes()[3] & 0xbb).collect()
+            // Whatever two bytes are a scale, its exponent has one bit set and one clear: an ordinary number.
+            (0..values / block_values * block_bytes).map(|_| next().to_le_bytes()[3] & 0xbf | 0x04).collect()
         }
     }
 }

@@ -57,6 +57,7 @@ pub const fn f32_to_f16(value: f32) -> f16 {
     } else {
         normal
     };
+    #[allow(clippy::cast_possible_truncation, reason = "a sign in bit 15 and 15 bits")]
     f16::from_bits((sign | bits) as u16)
 }
 

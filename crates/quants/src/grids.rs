@@ -45,20 +45,14 @@ pub(crate) static IQ3_S: [[u8; 4]; 512] = expand(&IQ3_S_PACKED, &IQ3_S_LEVELS);
 /// 2048 entries of 8 signed values, addressed by 11 bits; shared by IQ1_S and IQ1_M.
 pub(crate) static IQ1: [[u8; 8]; 2048] = expand(&IQ1_PACKED, &IQ1_LEVELS);
 
-/// The eight signs of 7 stored bits: bit *j* set means that value *j* is negative. The eighth is not
-/// stored; it makes the number of negative values even.
-pub(crate) const fn even_signs(stored: u32) -> u8 {
-    let stored = (stored & 0x7f) as u8;
-    stored | ((stored.count_ones() & 1) as u8) << 7
-}
-
-/// [`even_signs`] of all 128 patterns (`ksigns_iq2xs` in ggml).
-#[cfg_attr(not(test), expect(dead_code))]
+/// The eight signs of seven stored bits: bit *j* set means that value *j* is negative. The eighth is not
+/// stored; it makes the number of negative values even (`ksigns_iq2xs` in ggml).
 pub(crate) static EVEN_SIGNS: [u8; 128] = {
     let mut table = [0; 128];
-    let mut stored = 0;
+    let mut stored = 0_u8;
     while stored < 128 {
-        table[stored as usize] = even_signs(stored);
+        let odd = stored.count_ones() % 2 == 1;
+        table[stored as usize] = if odd { stored | 0x80 } else { stored };
         stored += 1;
     }
     table

@@ -47,7 +47,7 @@ impl Block<256> for IQ2_XXS {
             let word = u32::from_le_bytes(bytes_at(qs, 4));
             let db = quarter_scale(d, (word >> 28) as u8);
             for (l, y) in y.as_chunks_mut::<8>().0.iter_mut().enumerate() {
-                let signs = grids::even_signs(word >> (7 * l));
+                let signs = grids::EVEN_SIGNS[(word >> (7 * l) & 0x7f) as usize];
                 signed(y, db, &grids::IQ2_XXS[usize::from(qs[l])], signs);
             }
         }
@@ -84,7 +84,7 @@ impl Block<256> for IQ2_XS {
             let db = [quarter_scale(d, low), quarter_scale(d, high)];
             for (l, y) in y.as_chunks_mut::<8>().0.iter_mut().enumerate() {
                 let q = u16::from_le_bytes(bytes_at(&self.qs, g * 8 + l * 2));
-                let signs = grids::even_signs(u32::from(q >> 9));
+                let signs = grids::EVEN_SIGNS[usize::from(q >> 9)];
                 signed(y, db[l / 2], &grids::IQ2_XS[usize::from(q & 0x1ff)], signs);
             }
         }

@@ -45,7 +45,7 @@ impl Block<256> for IQ3_XXS {
             let word = u32::from_le_bytes(bytes_at(&self.scales_and_signs, g * 4));
             let db = half_scale(d, (word >> 28) as u8);
             for (i, y) in y.as_chunks_mut::<4>().0.iter_mut().enumerate() {
-                let signs = grids::even_signs(word >> (7 * (i / 2))) >> (i % 2 * 4);
+                let signs = grids::EVEN_SIGNS[(word >> (7 * (i / 2)) & 0x7f) as usize] >> (i % 2 * 4);
                 signed(y, db, &grids::IQ3_XXS[usize::from(self.qs[g * 8 + i])], signs);
             }
         }

@@ -79,18 +79,22 @@ const fn half_of_ue4m3(bits: u8) -> f32 {
     }
     // Exponent and mantissa in the places of a float32 have the right value but for the bias, 7
     // against 127; this holds for subnormals too, and scaling by a power of two is exact.
-    f32::from_bits((bits as u32 & 0x7f) << 20) * (f32::from_bits((127 + 60) << 23) * f32::from_bits((127 + 59) << 23))
+    let misbiased = f32::from_bits((bits as u32 & 0x7f) << 20);
+    const TWO_TO_119: f32 = f32::from_bits((127 + 119) << 23);
+    misbiased * TWO_TO_119
 }
 
 /// [`half_of_ue4m3`] of all bytes.
 pub(crate) static HALF_OF_UE4M3: [f32; 256] = {
     let mut table = [0.0; 256];
-    let mut bits = 0;
-    while bits < 256 {
-        table[bits] = half_of_ue4m3(bits as u8);
+    let mut bits = 0_u8;
+    loop {
+        table[bits as usize] = half_of_ue4m3(bits);
+        if bits == u8::MAX {
+            break table;
+        }
         bits += 1;
     }
-    table
 };
 
 impl Block<64> for NVFP4 {

@@ -91,12 +91,11 @@ pub(super) fn iq2_xxs(block: &IQ2_XXS, part: Part<'_, 256, 16>) {
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
 pub(super) fn iq2_xs(block: &IQ2_XS, part: Part<'_, 256, 16>) {
-    let words: [u64; 8] = bytemuck::cast(block.qs);
+    let words: [[u16; 4]; 8] = bytemuck::cast(block.qs);
     *part.scales = iq2_scales(block.d, block.scales);
     for (bytes, word) in part.bytes.as_chunks_mut::<32>().0.iter_mut().zip(words) {
-        let sizes: [[u8; 8]; 4] = core::array::from_fn(|l| grids::IQ2_XS[(word >> (16 * l) & 0x1ff) as usize]);
-        let stored = _pext_u64(word, 0xfe00_fe00_fe00_fe00) as u32;
-        *bytes = signed(sizes, even_signs(stored));
+        let sizes = word.map(|word| grids::IQ2_XS[usize::from(word & 0x1ff)]);
+        *bytes = signed(sizes, word.map(|word| grids::EVEN_SIGNS[usize::from(word >> 9)]));
     }
 }
 

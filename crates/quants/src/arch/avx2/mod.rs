@@ -111,10 +111,10 @@ impl Avx2 {
 
     /// The kernel of a type; `None` where there is none.
     pub(crate) fn kernel<T: Target>(self, ggml_type: GgmlType) -> Option<Kernel<T>> {
-        if T::KIND != Kind::F32 {
-            if let Some(kernel) = self.table_kernel(ggml_type) {
-                return Some(kernel);
-            }
+        if T::KIND != Kind::F32
+            && let Some(kernel) = self.table_kernel(ggml_type)
+        {
+            return Some(kernel);
         }
         Some(match ggml_type {
             GgmlType::F32 => enter!(plain::f32_to),
