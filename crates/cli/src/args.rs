@@ -23,11 +23,14 @@ Examples:
   gguf2st inspect model.gguf
   gguf2st inspect model.gguf --tensors --query attn_q
   gguf2st inspect model.gguf --query chat_template --full
+  gguf2st inspect model.gguf --stats --query ffn_down            range, mean and deviation of their values
+  gguf2st inspect model.gguf --values token_embd.weight          its first values
   gguf2st inspect model.gguf --json | jq .parameters";
 
 const CHECK_EXAMPLES: &str = "\
 Examples:
   gguf2st check model.gguf
+  gguf2st check model.gguf --data                                are all values finite, too?
   gguf2st check model.gguf --json | jq -r .verdict
 
 Exit status: 0 nothing fails (it may warn); 1 a check fails; 2 it could not look.";
@@ -145,6 +148,11 @@ pub(crate) struct InspectArgs {
     #[arg(short, long)]
     pub(crate) tensors: bool,
 
+    /// Decode every value and show each tensor's range, mean, deviation, NaN, infinities and zeros; implies
+    /// --tensors
+    #[arg(long)]
+    pub(crate) stats: bool,
+
     /// Only metadata keys (with --tensors also tensors) that contain TEXT, in any case
     #[arg(short, long, value_name = "TEXT")]
     pub(crate) query: Option<String>,
@@ -152,6 +160,14 @@ pub(crate) struct InspectArgs {
     /// Whole arrays and strings instead of their beginnings
     #[arg(long)]
     pub(crate) full: bool,
+
+    /// The first values of the tensor NAME in row-major order, and nothing else
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["tensors", "stats", "query", "full"])]
+    pub(crate) values: Option<String>,
+
+    /// How many values [default: 16]
+    #[arg(long, value_name = "N", requires = "values")]
+    pub(crate) count: Option<usize>,
 
     /// One JSON object, tensors included
     #[arg(long)]
@@ -161,7 +177,9 @@ pub(crate) struct InspectArgs {
 impl InspectArgs {
     /// Whether any of them was given.
     fn given(&self) -> bool {
-        self.model.is_some() || self.tensors || self.query.is_some() || self.full || self.json
+        let Self { model, tensors, stats, query, full, values, count, json } = self;
+        let texts = model.is_some() || query.is_some() || values.is_some() || count.is_some();
+        texts || *tensors || *stats || *full || *json
     }
 }
 
@@ -170,6 +188,10 @@ pub(crate) struct CheckArgs {
     /// The GGUF file
     #[arg(value_name = "MODEL", value_hint = clap::ValueHint::FilePath)]
     pub(crate) model: PathBuf,
+
+    /// Decode every value too: NaN and infinities fail
+    #[arg(long)]
+    pub(crate) data: bool,
 
     /// One JSON object
     #[arg(long)]
@@ -290,6 +312,15 @@ impl Args {
         if args.command.is_none() && args.inspect.model.is_none() {
             return Err(Self::command().error(ErrorKind::MissingRequiredArgument, "no MODEL and no command was given"));
         }
+        if let Some(Command::Convert(convert)) = &args.command
+            && convert.dtype == DtypeChoice::Raw
+            && !convert.keep_f32.is_empty()
+        {
+            return Err(Self::command().error(
+                ErrorKind::ArgumentConflict,
+                "--keep-f32 can't be had with --dtype raw, which keeps every tensor as it is",
+            ));
+        }
         Ok(args)
     }
 }
@@ -328,10 +359,48 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_refused() {
-        for line in ["gguf2st", "gguf2st -t", "gguf2st -t check m", "gguf2st m check m", "gguf2st check", "gguf2st m n"]
-        {
+        for line in [
+            "gguf2st",
+            "gguf2st -t",
+            "gguf2st -t check m",
+            "gguf2st --stats check m",
+            "gguf2st m check m",
+            "gguf2st check",
+            "gguf2st m n",
+            "gguf2st m --count 3",
+            "gguf2st m --values t --count -1",
+            "gguf2st m --values t --tensors",
+            "gguf2st m --values t --stats",
+            "gguf2st m --values t --query t",
+            "gguf2st convert m",
+            "gguf2st convert m o --dtype q4_k",
+            "gguf2st convert m o --threads 0",
+            "gguf2st convert m o --dtype raw --keep-f32 norm",
+            "gguf2st verify o",
+        ] {
             assert!(read(line).is_err(), "{line}");
         }
+    }
+
+    #[test]
+    fn values_of_a_tensor() {
+        let args = read("gguf2st m.gguf --values blk.0.attn_q.weight --json").unwrap();
+        assert_eq!((args.inspect.values.as_deref(), args.inspect.count), (Some("blk.0.attn_q.weight"), None));
+        let args = read("gguf2st inspect m.gguf --values t --count 0").unwrap();
+        let Some(Command::Inspect(inspect)) = args.command else { panic!("{args:?}") };
+        assert_eq!(inspect.count, Some(0));
+    }
+
+    #[test]
+    fn what_to_convert_to() {
+        let args = read("gguf2st convert m o --dtype f16 --keep-f32 norm,bias --keep-f32 embd --threads 3 --force");
+        let Some(Command::Convert(convert)) = args.unwrap().command else { panic!("another command") };
+        assert_eq!((convert.dtype, convert.strict), (DtypeChoice::F16, false));
+        assert_eq!(convert.keep_f32, ["norm", "bias", "embd"]);
+        assert_eq!((convert.work.threads.threads, convert.work.force), (NonZeroUsize::new(3), true));
+        let args = read("gguf2st convert m o");
+        let Some(Command::Convert(convert)) = args.unwrap().command else { panic!("another command") };
+        assert_eq!((convert.dtype, convert.work.force), (DtypeChoice::Auto, false));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use gguf2st_convert::ConvertError;
+use gguf2st_gguf::Escaped;
 use gguf2st_source::{EscapedPath, SourceError};
 
 /// What a command came to that could be done.
@@ -30,6 +31,15 @@ impl From<Outcome> for ExitCode {
 pub(crate) enum Failure {
     /// The model can't be opened or read, or changed meanwhile.
     Model(ConvertError),
+    /// There is no tensor of the name that was asked for.
+    NoTensor {
+        /// The model.
+        path: PathBuf,
+        /// The name.
+        name: String,
+        /// Names like it that there are.
+        close: Vec<String>,
+    },
     /// Nobody reads standard output any more: no error, only an end.
     Unread,
     /// Standard output can't be written.
@@ -66,6 +76,18 @@ impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Model(error) => error.fmt(f),
+            Self::NoTensor { path, name, close } => {
+                write!(f, "{}: no tensor is called {:?}", EscapedPath(path), Escaped(name.as_bytes()))?;
+                for (position, name) in close.iter().enumerate() {
+                    f.write_str(match position {
+                        0 => "; did you mean ",
+                        _ if position + 1 == close.len() => " or ",
+                        _ => ", ",
+                    })?;
+                    write!(f, "{:?}", Escaped(name.as_bytes()))?;
+                }
+                f.write_str(if close.is_empty() { "" } else { "?" })
+            }
             Self::Unread => f.write_str("nobody reads standard output"),
             Self::Output(error) => write!(f, "standard output cannot be written: {error}"),
             Self::Write { path, error } => write!(f, "{}: cannot be written: {error}", EscapedPath(path)),

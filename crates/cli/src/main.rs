@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod close;
 mod commands;
 mod error;
 mod open;

@@ -1,19 +1,23 @@
 //! `gguf2st check MODEL`
 
-use gguf2st_convert::{ConvertError, Model, PlanOptions, Values};
-use gguf2st_gguf::{Check, ParserError, Place, Verdict};
+use gguf2st_convert::{ConvertError, Model, PlanOptions, Stats, Values};
+use gguf2st_gguf::{Check, Escaped, ParserError, Place, Verdict};
 
-use crate::args::CheckArgs;
+use super::inspect::stats;
+use crate::args::{CheckArgs, GlobalArgs};
 use crate::error::{Failure, Outcome};
 use crate::open;
 use crate::render::Out;
 use crate::render::check::{verdict, write_checks_json, write_text};
 
-pub(super) fn run(args: &CheckArgs, out: &mut Out) -> Result<Outcome, Failure> {
+pub(super) fn run(args: &CheckArgs, global: GlobalArgs, out: &mut Out) -> Result<Outcome, Failure> {
     let checks = match open::model(&args.model) {
         Ok(model) => {
             let mut checks = model.file().check();
             checks.push(conversion(&model, &checks));
+            if args.data {
+                checks.push(values(&model, &checks, global)?);
+            }
             model.source().intact()?;
             checks
         }
@@ -41,6 +45,49 @@ fn conversion(model: &Model, checks: &[Check]) -> Check {
         Ok(plan) => Check::new(NAME, Verdict::Ok, format!("{} bytes as raw safetensors", plan.bytes)),
         Err(error) => Check::new(NAME, Verdict::Fail, error.to_string()),
     }
+}
+
+/// Whether every value is a finite number. Unlike the others it reads the whole file.
+fn values(model: &Model, checks: &[Check], global: GlobalArgs) -> Result<Check, Failure> {
+    const NAME: &str = "values";
+    if verdict(checks) == Verdict::Fail {
+        // The verdict of the whole stays that of what fails.
+        return Ok(Check::new(NAME, Verdict::Warn, "not looked at, because of what fails above"));
+    }
+    let stats = stats(model, global)?;
+    let tensors = || model.file().tensors().iter().zip(&stats);
+    let faults = tensors().filter_map(|(tensor, stats)| {
+        let Stats { nan, infinite, values, .. } = *stats.as_ref()?;
+        let name = Escaped(tensor.name);
+        (nan + infinite > 0).then(|| format!("tensor {name:?} has {nan} NaN and {infinite} Inf in {values} values"))
+    });
+    let unread = tensors().filter(|(_, stats)| stats.is_none());
+    let unread = unread.map(|(tensor, _)| format!("{:?} ({})", Escaped(tensor.name), tensor.ggml_type));
+    let (faults, unread) = (first_few(faults, "; "), first_few(unread, ", "));
+    let looked_at: u64 = stats.iter().flatten().map(|stats| stats.values).sum();
+    let mut detail = faults.clone().unwrap_or_else(|| format!("{looked_at} values, all finite"));
+    if let Some(unread) = &unread {
+        let order = model.file().byte_order().name();
+        detail += &format!("; not looked at, having no decoder for {order}-endian files: {unread}");
+    }
+    let verdict = match (faults, unread) {
+        (Some(_), _) => Verdict::Fail,
+        (None, Some(_)) => Verdict::Warn,
+        (None, None) => Verdict::Ok,
+    };
+    Ok(Check::new(NAME, verdict, detail))
+}
+
+/// The first of some texts and how many more there are, if there are any.
+fn first_few(texts: impl Iterator<Item = String>, separator: &str) -> Option<String> {
+    const FEW: usize = 5;
+    let mut texts: Vec<_> = texts.collect();
+    let more = texts.len().saturating_sub(FEW);
+    texts.truncate(FEW);
+    if more > 0 {
+        texts.push(format!("and {more} more"));
+    }
+    (!texts.is_empty()).then(|| texts.join(separator))
 }
 
 /// The name of the check that an error of parsing fails.

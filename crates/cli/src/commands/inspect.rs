@@ -3,21 +3,25 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use gguf2st_convert::Model;
+use gguf2st_convert::{Model, Stats};
 use gguf2st_gguf::Verdict;
 use gguf2st_source::EscapedPath;
 
+use super::values;
 use crate::args::{GlobalArgs, InspectArgs};
 use crate::error::{Failure, Outcome};
 use crate::open;
 use crate::query::Query;
 use crate::render::inspect::{View, write_inspected_json, write_text};
+use crate::render::progress::Progress;
 use crate::render::{Extent, Look, Out, report};
 
 /// A model to look at.
 struct Job {
     path: PathBuf,
     json: bool,
+    /// Whether the values themselves are looked at.
+    stats: bool,
     view: View,
 }
 
@@ -27,8 +31,10 @@ impl From<InspectArgs> for Job {
             // `Args::read` lets no line without a model through; an empty path is one that does not exist.
             path: args.model.unwrap_or_default(),
             json: args.json,
+            stats: args.stats,
             view: View {
-                tensors: args.tensors,
+                tensors: args.tensors || args.stats,
+                stats: None,
                 query: args.query.as_deref().map(Query::new),
                 extent: if args.full { Extent::Full } else { Extent::Brief },
             },
@@ -36,9 +42,15 @@ impl From<InspectArgs> for Job {
     }
 }
 
-pub(super) fn run(args: InspectArgs, global: GlobalArgs, out: &mut Out) -> Result<Outcome, Failure> {
-    let job = Job::from(args);
+pub(super) fn run(mut args: InspectArgs, global: GlobalArgs, out: &mut Out) -> Result<Outcome, Failure> {
+    if let Some(name) = args.values.take() {
+        return values::run(&args.model.unwrap_or_default(), &name, args.count, args.json, out);
+    }
+    let mut job = Job::from(args);
     let model = open::model(&job.path)?;
+    if job.stats {
+        job.view.stats = Some(stats(&model, global)?);
+    }
     let look = out.look();
     job.write(&model, look, out).map_err(Failure::output)?;
     // What was shown is what the file says only if nobody changed it meanwhile.
@@ -60,6 +72,14 @@ impl Job {
     }
 }
 
+/// The statistics of every tensor, in file order; with progress.
+pub(super) fn stats(model: &Model, global: GlobalArgs) -> Result<Vec<Option<Stats>>, Failure> {
+    let progress = Progress::new("decoding", model.stats_bytes()?, global);
+    let stats = model.stats(None, &|bytes| progress.advance(bytes))?;
+    progress.finish();
+    Ok(stats)
+}
+
 /// A head that can be read may still tell of data that can't be: what was shown must not look sound then.
 fn warn_of_faults(path: &Path, model: &Model) {
     for check in model.file().check().into_iter().filter(|check| check.verdict == Verdict::Fail) {
@@ -77,8 +97,8 @@ mod tests {
     use gguf2st_source::{CountingSource, FileSource, Source};
 
     fn job(path: &Path, json: bool) -> Job {
-        let view = View { tensors: true, query: None, extent: Extent::Full };
-        Job { path: path.into(), json, view }
+        let view = View { tensors: true, stats: None, query: None, extent: Extent::Full };
+        Job { path: path.into(), json, stats: false, view }
     }
 
     fn model_file() -> (tempfile::TempDir, PathBuf) {

@@ -6,6 +6,7 @@ mod convert;
 mod inspect;
 mod man;
 mod restore;
+mod values;
 mod verify;
 
 use crate::args::{Args, Command};
@@ -18,7 +19,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome, Failure> {
     let mut out = Out::stdout(global.color);
     let done = match command.unwrap_or(Command::Inspect(inspect)) {
         Command::Inspect(args) => inspect::run(args, global, &mut out),
-        Command::Check(args) => check::run(&args, &mut out),
+        Command::Check(args) => check::run(&args, global, &mut out),
         Command::Convert(args) => convert::run(&args, global, &mut out),
         Command::Restore(args) => restore::run(&args, global, &mut out),
         Command::Verify(args) => verify::run(&args, global, &mut out),

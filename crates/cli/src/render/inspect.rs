@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use clap::builder::styling::{AnsiColor, Style};
+use gguf2st_convert::Stats;
 use gguf2st_gguf::bstr::BStr;
 use gguf2st_gguf::{GgufFile, TensorInfo};
 use gguf2st_source::EscapedPath;
@@ -28,6 +29,8 @@ const PATH: Style = Style::new().bold();
 pub(crate) struct View {
     /// Whether to list the tensors.
     pub(crate) tensors: bool,
+    /// Their statistics in file order, where wanted; `None` for a tensor whose values have no decoder.
+    pub(crate) stats: Option<Vec<Option<Stats>>>,
     /// What keys and names are to contain; the summary is left out then.
     pub(crate) query: Option<Query>,
     /// How much of each value.
@@ -51,6 +54,7 @@ pub(crate) fn write_inspected_json<H: AsRef<[u8]>>(
         path: path.as_os_str().as_encoded_bytes(),
         file,
         parameters: Summary::of(file).parameters,
+        stats: view.stats.as_deref(),
         query: view.query.as_ref(),
         extent: view.extent,
     };
@@ -81,6 +85,10 @@ pub(crate) fn write_text<H: AsRef<[u8]>>(
     }
     if tensors {
         write_tensors(out, look, file, view)?;
+        if let Some(stats) = view.stats.as_ref().filter(|stats| !stats.is_empty()) {
+            writeln!(out)?;
+            write_stats(out, look, file, view, stats)?;
+        }
     }
     if !metadata && !tensors {
         writeln!(out, "no {} that matches", if view.tensors { "metadata key or tensor" } else { "metadata key" })?;
@@ -257,5 +265,50 @@ fn write_tensors<H: AsRef<[u8]>>(out: &mut impl Write, look: Look, file: &GgufFi
         let room = rooms.get(position).filter(|_| tensor.byte_size().is_err());
         let remark = room.map_or(String::new(), |room| format!("room for {}", units::bytes(*room)));
         table.write_wrapped(out, &cells(&tensor), &remark)
+    })
+}
+
+/// A second table, since a terminal is not wide enough for both in one.
+fn write_stats<H: AsRef<[u8]>>(
+    out: &mut impl Write,
+    look: Look,
+    file: &GgufFile<H>,
+    view: &View,
+    stats: &[Option<Stats>],
+) -> io::Result<()> {
+    let tensors = file.tensors();
+    let kept = || tensors.iter().zip(stats).filter(|(tensor, _)| view.keeps(tensor.name));
+    let figures = ["values", "min", "max", "mean", "std", "NaN", "Inf", "zeros"];
+    let [values, min, max, mean, std, nan, inf, zeros] = figures.map(|title| Column::new(title, 20).right());
+    let columns = [Column::new("tensor", NAME_COLUMNS), values, min, max, mean, std, nan, inf, zeros];
+    let mut table = Table::new(look, columns, "");
+    let cells = |tensor: &TensorInfo<'_>, stats: &Option<Stats>| {
+        let name = Name(tensor.name, view.extent).to_string();
+        let Some(stats) = stats else {
+            let [a, b, c, d, e, f, g, h] = [""; 8].map(str::to_owned);
+            return [name, a, b, c, d, e, f, g, h];
+        };
+        let float = |value: Option<f64>| value.map_or_else(|| "-".into(), units::short);
+        let count = |count: u64| count.to_string();
+        [
+            name,
+            count(stats.values),
+            float(stats.min),
+            float(stats.max),
+            float(stats.mean),
+            float(stats.std),
+            count(stats.nan),
+            count(stats.infinite),
+            count(stats.zeros),
+        ]
+    };
+    kept().for_each(|(tensor, stats)| table.fit(&cells(&tensor, stats)));
+    table.write_titles(out)?;
+    kept().try_for_each(|(tensor, stats)| match stats {
+        Some(_) => table.write_wrapped(out, &cells(&tensor, stats), ""),
+        None => {
+            let name = Name(tensor.name, view.extent);
+            writeln!(out, "{name}  {} has no decoder for {}-endian files", tensor.ggml_type, file.byte_order().name())
+        }
     })
 }

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::io::{self, Write};
 
+use gguf2st_convert::Stats;
 use gguf2st_gguf::{Array, GgufFile, Metadata, SHOWN_ELEMENTS, TensorInfo, Tensors, Value, is_deceptive};
 use serde::ser::{Serialize, SerializeMap as _, SerializeStruct as _, Serializer};
 use serde_json::ser::Formatter;
@@ -69,8 +70,8 @@ fn one_field<S: Serializer>(serializer: S, key: &str, value: &impl Serialize) ->
     map.end()
 }
 
-/// A metadata value.
-struct Json<'a>(Value<'a>, Extent);
+/// A value, of metadata or of a tensor.
+pub(crate) struct Json<'a>(pub(crate) Value<'a>, pub(crate) Extent);
 
 impl Serialize for Json<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -137,13 +138,14 @@ pub(crate) struct Inspected<'a, H> {
     pub(crate) path: &'a [u8],
     pub(crate) file: &'a GgufFile<H>,
     pub(crate) parameters: Option<u64>,
+    pub(crate) stats: Option<&'a [Option<Stats>]>,
     pub(crate) query: Option<&'a Query>,
     pub(crate) extent: Extent,
 }
 
 impl<H: AsRef<[u8]>> Serialize for Inspected<'_, H> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { path, file, parameters, query, extent } = *self;
+        let Self { path, file, parameters, stats, query, extent } = *self;
         let (metadata, tensors) = (file.metadata(), file.tensors());
         let mut document = serializer.serialize_struct("Inspected", 11)?;
         document.serialize_field("path", &Text(path))?;
@@ -159,7 +161,7 @@ impl<H: AsRef<[u8]>> Serialize for Inspected<'_, H> {
         // Rooms take a pass over all offsets, so only where a tensor needs one.
         let rooms = if tensors.iter().any(|tensor| tensor.byte_size().is_err()) { file.rooms() } else { Vec::new() };
         let data_offset = file.data_offset();
-        document.serialize_field("tensors", &Listing { tensors, data_offset, rooms, query })?;
+        document.serialize_field("tensors", &Listing { tensors, data_offset, rooms, stats, query })?;
         document.end()
     }
 }
@@ -198,15 +200,20 @@ struct Listing<'a> {
     data_offset: u64,
     /// One a tensor, or none at all where every tensor has a size.
     rooms: Vec<u64>,
+    /// One a tensor, where wanted.
+    stats: Option<&'a [Option<Stats>]>,
     query: Option<&'a Query>,
 }
 
 impl Serialize for Listing<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let rooms = self.rooms.iter().copied().map(Some).chain(std::iter::repeat(None));
-        let all = self.tensors.iter().zip(rooms);
-        let kept = all.filter(|(tensor, _)| self.query.is_none_or(|query| query.matches(tensor.name)));
-        serializer.collect_seq(kept.map(|(tensor, room)| Listed { tensor, data_offset: self.data_offset, room }))
+        let all = self.tensors.iter().zip(rooms).enumerate();
+        let kept = all.filter(|(_, (tensor, _))| self.query.is_none_or(|query| query.matches(tensor.name)));
+        serializer.collect_seq(kept.map(|(position, (tensor, room))| {
+            let stats = self.stats.map(|stats| stats.get(position).and_then(Option::as_ref).map(Figures));
+            Listed { tensor, data_offset: self.data_offset, room, stats }
+        }))
     }
 }
 
@@ -214,11 +221,13 @@ struct Listed<'a> {
     tensor: TensorInfo<'a>,
     data_offset: u64,
     room: Option<u64>,
+    /// `None` where they are not wanted, `Some(None)` where they can't be had.
+    stats: Option<Option<Figures<'a>>>,
 }
 
 impl Serialize for Listed<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { tensor, data_offset, room } = self;
+        let Self { tensor, data_offset, room, stats } = self;
         let bytes = tensor.byte_size().ok();
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("name", &Text(tensor.name))?;
@@ -234,6 +243,30 @@ impl Serialize for Listed<'_> {
         if bytes.is_none() {
             map.serialize_entry("room", room)?;
         }
+        if let Some(stats) = stats {
+            map.serialize_entry("stats", stats)?;
+        }
+        map.end()
+    }
+}
+
+/// The statistics of a tensor.
+struct Figures<'a>(&'a Stats);
+
+impl Serialize for Figures<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(stats) = self;
+        // A deviation of huge values may be infinite.
+        let float = |value: Option<f64>| value.map(|value| Json(Value::F64(value), Extent::Brief));
+        let mut map = serializer.serialize_struct("Stats", 8)?;
+        map.serialize_field("values", &stats.values)?;
+        map.serialize_field("min", &float(stats.min))?;
+        map.serialize_field("max", &float(stats.max))?;
+        map.serialize_field("mean", &float(stats.mean))?;
+        map.serialize_field("std", &float(stats.std))?;
+        map.serialize_field("nan", &stats.nan)?;
+        map.serialize_field("inf", &stats.infinite)?;
+        map.serialize_field("zeros", &stats.zeros)?;
         map.end()
     }
 }

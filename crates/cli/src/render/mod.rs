@@ -11,7 +11,8 @@ pub(crate) mod progress;
 pub(crate) mod report;
 mod table;
 mod text;
-mod units;
+pub(crate) mod units;
+pub(crate) mod values;
 pub(crate) mod verify;
 
 pub(crate) use json::write_json;

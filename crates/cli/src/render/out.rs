@@ -35,14 +35,28 @@ impl Look {
     }
 }
 
+/// Whether standard error is a terminal on which a line can be drawn over.
+pub(super) fn stderr_obeys() -> bool {
+    io::stderr().is_terminal() && !is_dumb(|name| env::var_os(name))
+}
+
+/// Columns of the terminal at standard error, or what is usual where it does not know.
+pub(super) fn stderr_width() -> usize {
+    let size = terminal_size::terminal_size_of(io::stderr());
+    size.map(|(width, _)| usize::from(width.0)).filter(|width| *width > 0).unwrap_or(80)
+}
+
+fn is_dumb(variable: impl Fn(&str) -> Option<OsString>) -> bool {
+    variable("TERM").is_some_and(|term| term == "dumb")
+}
+
 fn wants_color(choice: ColorChoice, terminal: bool, variable: impl Fn(&str) -> Option<OsString>) -> bool {
     // https://no-color.org: set, whatever to, and not empty.
-    let unwanted = || variable("NO_COLOR").is_some_and(|set| !set.is_empty());
-    let unable = || variable("TERM").is_some_and(|term| term == "dumb");
+    let unwanted = variable("NO_COLOR").is_some_and(|set| !set.is_empty());
     match choice {
         ColorChoice::Always => true,
         ColorChoice::Never => false,
-        ColorChoice::Auto => terminal && !unwanted() && !unable(),
+        ColorChoice::Auto => terminal && !unwanted && !is_dumb(variable),
     }
 }
 

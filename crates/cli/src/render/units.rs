@@ -19,20 +19,30 @@ pub(crate) fn count(number: u64) -> String {
     if number < 10_000 {
         return grouped(number);
     }
-    scaled(number, 1000.0, &NAMES)
+    scaled(number as f64, 1000.0, &NAMES)
 }
+
+const BINARY: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
 /// Bytes in binary units: `241.4 MiB`; exact below 10,000.
 pub(crate) fn bytes(number: u64) -> String {
-    const NAMES: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     if number < 10_000 {
         return format!("{} {}", grouped(number), if number == 1 { "byte" } else { "bytes" });
     }
-    scaled(number, 1024.0, &NAMES)
+    scaled(number as f64, 1024.0, &BINARY)
 }
 
-fn scaled(number: u64, base: f64, names: &[&str]) -> String {
-    let mut value = number as f64;
+/// Bytes a second: `241.4 MiB/s`.
+pub(crate) fn rate(number: f64) -> String {
+    match number {
+        // Nothing in no time.
+        _ if !number.is_finite() => "? bytes/s".into(),
+        ..9_999.5 => format!("{number:.0} bytes/s"),
+        _ => format!("{}/s", scaled(number, 1024.0, &BINARY)),
+    }
+}
+
+fn scaled(mut value: f64, base: f64, names: &[&str]) -> String {
     let mut name = "";
     for larger in names {
         // What would be shown as 1000.0 is shown as 1.00 of the next unit.
@@ -52,6 +62,28 @@ pub(crate) fn percent(part: u64, whole: u64) -> String {
     }
     let percent = part as f64 * 100.0 / whole as f64;
     if part > 0 && percent < 0.05 { "<0.1%".into() } else { format!("{percent:.1}%") }
+}
+
+/// A float to four figures: `0.01234`, `-1.5`, `2.500e-7`; whole numbers below a million as they are.
+pub(crate) fn short(number: f64) -> String {
+    let size = number.abs();
+    if size < 1e6 && number.fract() == 0.0 {
+        // Not `-0`.
+        return format!("{}", number + 0.0);
+    }
+    if !(1e-3..1e6).contains(&size) {
+        return format!("{number:.3e}");
+    }
+    let decimals = match size {
+        1000.0.. => 0,
+        100.0.. => 1,
+        10.0.. => 2,
+        1.0.. => 3,
+        0.1.. => 4,
+        0.01.. => 5,
+        _ => 6,
+    };
+    format!("{number:.decimals$}")
 }
 
 /// `1 tensor`, `2 tensors`.
@@ -78,9 +110,31 @@ mod tests {
         assert_eq!(bytes(288), "288 bytes");
         assert_eq!(bytes(253_113_024), "241.4 MiB");
         assert_eq!(bytes(1_048_576), "1.00 MiB");
+        assert_eq!(rate(0.4), "0 bytes/s");
+        assert_eq!(rate(1048576.0), "1.00 MiB/s");
+        assert_eq!(rate(f64::NAN), "? bytes/s");
         assert_eq!(percent(1, 3), "33.3%");
         assert_eq!(percent(1, 1_000_000), "<0.1%");
         assert_eq!(percent(0, 0), "0%");
         assert_eq!(plural(1, "tensor"), "1 tensor");
+    }
+
+    #[test]
+    fn floats() {
+        for (number, shown) in [
+            (0.0, "0"),
+            (-0.0, "0"),
+            (-3.0, "-3"),
+            (65504.0, "65504"),
+            (1e6, "1.000e6"),
+            (0.123_456, "0.1235"),
+            (-0.001_234_56, "-0.001235"),
+            (0.000_999, "9.990e-4"),
+            (12.345_6, "12.35"),
+            (123_456.7, "123457"),
+            (f64::MIN_POSITIVE, "2.225e-308"),
+        ] {
+            assert_eq!(short(number), shown);
+        }
     }
 }

@@ -3,10 +3,12 @@
 use std::io::{self, Write};
 
 use gguf2st_convert::{Comparison, Difference, TensorComparison};
-use gguf2st_gguf::Escaped;
+use gguf2st_gguf::{Escaped, Value};
+use gguf2st_quants::{bf16, f16};
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 
-use super::json::Text;
+use super::json::{Json, Text};
+use super::text::Extent;
 use super::units;
 use crate::args::VerifyArgs;
 
@@ -15,7 +17,16 @@ pub(crate) fn write_text(out: &mut impl Write, comparison: &Comparison) -> io::R
     for tensor in &comparison.tensors {
         if let Some(difference) = &tensor.difference {
             let name = Escaped(tensor.name.as_bytes());
-            writeln!(out, "differs  {name}  {} {:?}: {difference}", tensor.dtype, tensor.shape)?;
+            // The file's own word, whatever it is.
+            let dtype = Escaped(tensor.dtype.as_bytes());
+            write!(out, "differs  {name}  {dtype} {:?}: ", tensor.shape)?;
+            match numbers(&tensor.dtype, difference) {
+                // Two NaNs look the same though their bits differ.
+                Some((index, found, expected)) if found.to_string() != expected.to_string() => {
+                    writeln!(out, "value {index} is {found}, {expected} is expected")?;
+                }
+                _ => writeln!(out, "{difference}")?,
+            }
         }
     }
     for name in &comparison.missing {
@@ -34,7 +45,30 @@ pub(crate) fn write_text(out: &mut impl Write, comparison: &Comparison) -> io::R
     }
 }
 
-/// `{"path","against","equal","tensors":[{"name","dtype","shape","sha256","equal"[,"difference"]}],"missing","extra"}`
+/// The first value that differs, and what it is and should be as numbers.
+fn numbers(dtype: &str, difference: &Difference) -> Option<(u64, Value<'static>, Value<'static>)> {
+    let Difference::Bytes { index, found, expected, .. } = difference else { return None };
+    Some((*index, number(dtype, found)?, number(dtype, expected)?))
+}
+
+/// A number of a safetensors file, little-endian; `None` for dtypes that no conversion writes.
+fn number(dtype: &str, bytes: &[u8]) -> Option<Value<'static>> {
+    Some(match dtype {
+        "F64" => Value::F64(f64::from_le_bytes(bytes.try_into().ok()?)),
+        "F32" => Value::F32(f32::from_le_bytes(bytes.try_into().ok()?)),
+        "F16" => Value::F32(f16::from_le_bytes(bytes.try_into().ok()?).into()),
+        "BF16" => Value::F32(bf16::from_le_bytes(bytes.try_into().ok()?).into()),
+        "I64" => Value::I64(i64::from_le_bytes(bytes.try_into().ok()?)),
+        "I32" => Value::I32(i32::from_le_bytes(bytes.try_into().ok()?)),
+        "I16" => Value::I16(i16::from_le_bytes(bytes.try_into().ok()?)),
+        "I8" => Value::I8(i8::from_le_bytes(bytes.try_into().ok()?)),
+        "U8" => Value::U8(u8::from_le_bytes(bytes.try_into().ok()?)),
+        _ => return None,
+    })
+}
+
+/// `{"path","against","equal","tensors":[{"name","dtype","shape","sha256","equal"}…],"missing","extra"}`; of a
+/// tensor that differs also what is expected.
 pub(crate) fn write_json(out: &mut impl Write, args: &VerifyArgs, comparison: &Comparison) -> io::Result<()> {
     super::write_json(out, &Compared { args, comparison })
 }
@@ -70,8 +104,12 @@ impl Serialize for Tensor<'_> {
         map.serialize_entry("sha256", &tensor.sha256)?;
         map.serialize_entry("equal", &tensor.is_equal())?;
         match &tensor.difference {
-            Some(Difference::Bytes { index, sha256, .. }) => {
+            Some(difference @ Difference::Bytes { index, sha256, .. }) => {
                 map.serialize_entry("first_difference", index)?;
+                if let Some((_, found, expected)) = numbers(&tensor.dtype, difference) {
+                    map.serialize_entry("found", &Json(found, Extent::Brief))?;
+                    map.serialize_entry("expected", &Json(expected, Extent::Brief))?;
+                }
                 map.serialize_entry("expected_sha256", sha256)?;
             }
             Some(Difference::Kind { dtype, shape }) => {
@@ -81,5 +119,29 @@ impl Serialize for Tensor<'_> {
             _ => {}
         }
         map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_every_dtype() {
+        for (dtype, bytes, shown) in [
+            ("F64", &1e300_f64.to_le_bytes()[..], "1e300"),
+            ("F32", &0.1_f32.to_le_bytes(), "0.1"),
+            ("F16", &[0, 0xc0], "-2.0"),
+            ("BF16", &[0x80, 0x3f], "1.0"),
+            ("I64", &i64::MIN.to_le_bytes(), "-9223372036854775808"),
+            ("I32", &[1, 0, 0, 0x80], "-2147483647"),
+            ("I16", &[0xfe, 0xff], "-2"),
+            ("I8", &[0xff], "-1"),
+            ("U8", &[0xff], "255"),
+        ] {
+            assert_eq!(number(dtype, bytes).unwrap().to_string(), shown, "{dtype}");
+        }
+        assert_eq!(number("F8_E4M3", &[1]), None);
+        assert_eq!(number("F32", &[1]), None);
     }
 }
