@@ -75,20 +75,46 @@ impl Quants {
         _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_UNORD_Q>(sum, sum)) == 0
     }
 
-    /// Writes `scale × q` for signed quants.
+    /// Whether rounding to bf16 meets no tie, provided that all products are exact.
+    ///
+    /// A tie is a product of nine significant bits, the last one being set. The significant bits of an
+    /// exact product, up to the last one set, are no fewer than those of either factor; so a scale with a
+    /// bit set beyond the first nine rules ties out. Three in four f16 scales have one.
+    #[target_feature(enable = "avx2,f16c,bmi2")]
+    #[inline]
+    fn has_no_ties(&self) -> bool {
+        let [a, b]: [__m256i; 2] = bytemuck::cast(self.scales);
+        let nine_bits_suffice = |scales: __m256i| {
+            let beyond = _mm256_and_si256(scales, _mm256_set1_epi32(0x7fff));
+            _mm256_cmpeq_epi32(beyond, _mm256_setzero_si256())
+        };
+        let some = _mm256_or_si256(nine_bits_suffice(a), nine_bits_suffice(b));
+        _mm256_testz_si256(some, some) == 1
+    }
+
+    /// Writes `scale × q` for signed quants. All products are exact: no scale has more than 17
+    /// significant bits, and no quant more than 7.
     ///
     /// Not to be inlined: the compiler would see the bytes in registers and widen them from there.
     #[target_feature(enable = "avx2,f16c,bmi2")]
     #[inline(never)]
     pub(super) fn scale<T: Target>(&self, out: &mut [T; VALUES]) {
-        // Without offsets, zeros are kept there.
-        let finite = self.is_finite();
+        match T::KIND {
+            Kind::F32 | Kind::F16 => self.scale_as::<T, FINITE>(out),
+            Kind::Bf16 if !self.is_finite() => self.scale_as::<T, ANY>(out),
+            Kind::Bf16 if self.has_no_ties() => self.scale_as::<T, NO_TIES>(out),
+            Kind::Bf16 => self.scale_as::<T, FINITE>(out),
+        }
+    }
+
+    #[target_feature(enable = "avx2,f16c,bmi2")]
+    #[inline]
+    fn scale_as<T: Target, const VALUES_ARE: u8>(&self, out: &mut [T; VALUES]) {
         let (out, _) = out.as_chunks_mut::<16>();
         for ((out, q), scale) in out.iter_mut().zip(self.bytes.as_chunks().0).zip(&self.scales) {
             let (a, b) = signed::<T>(q);
             let scale = _mm256_set1_ps(*scale);
-            let (a, b) = (_mm256_mul_ps(a, scale), _mm256_mul_ps(b, scale));
-            if finite { store::<T, false>(out, a, b) } else { store::<T, true>(out, a, b) }
+            store::<T, VALUES_ARE>(out, _mm256_mul_ps(a, scale), _mm256_mul_ps(b, scale));
         }
     }
 
@@ -96,7 +122,16 @@ impl Quants {
     #[target_feature(enable = "avx2,f16c,bmi2")]
     #[inline(never)]
     pub(super) fn scale_and_move<T: Target>(&self, out: &mut [T; VALUES]) {
-        let finite = self.is_finite();
+        if T::KIND != Kind::Bf16 || self.is_finite() {
+            self.scale_and_move_as::<T, FINITE>(out);
+        } else {
+            self.scale_and_move_as::<T, ANY>(out);
+        }
+    }
+
+    #[target_feature(enable = "avx2,f16c,bmi2")]
+    #[inline]
+    fn scale_and_move_as<T: Target, const VALUES_ARE: u8>(&self, out: &mut [T; VALUES]) {
         let (out, _) = out.as_chunks_mut::<16>();
         let factors = self.scales.iter().zip(&self.offsets);
         for ((out, q), (scale, offset)) in out.iter_mut().zip(self.bytes.as_chunks().0).zip(factors) {
@@ -104,17 +139,24 @@ impl Quants {
             let (scale, offset) = (_mm256_set1_ps(*scale), _mm256_set1_ps(*offset));
             let a = _mm256_add_ps(_mm256_mul_ps(a, scale), offset);
             let b = _mm256_add_ps(_mm256_mul_ps(b, scale), offset);
-            if finite { store::<T, false>(out, a, b) } else { store::<T, true>(out, a, b) }
+            store::<T, VALUES_ARE>(out, a, b);
         }
     }
 }
+
+/// What is known of values that are narrowed to bf16: nothing, …
+const ANY: u8 = 0;
+/// … that none is NaN, …
+pub(super) const FINITE: u8 = 1;
+/// … or besides that none lies in the middle between two bf16.
+const NO_TIES: u8 = 2;
 
 /// Writes `scale × q` for 16 signed quants that already lie in memory as bytes; `scale` is finite.
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
 pub(super) fn scaled<T: Target>(out: &mut [T; 16], q: &[u8; 16], scale: __m256) {
     let (a, b) = signed::<T>(q);
-    store::<T, false>(out, _mm256_mul_ps(a, scale), _mm256_mul_ps(b, scale));
+    store::<T, FINITE>(out, _mm256_mul_ps(a, scale), _mm256_mul_ps(b, scale));
 }
 
 /// A half in all lanes, widened.
@@ -168,24 +210,24 @@ fn eights(q: &[u8; 16]) -> [__m128i; 2] {
     eights.map(|eight| _mm_cvtsi64_si128(eight))
 }
 
-/// Narrows and writes 16 values that lie as [`signed`] lays them, of which some may be NaN (`NAN`).
+/// Narrows and writes 16 values that lie as [`signed`] lays them.
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
-fn store<T: Target, const NAN: bool>(out: &mut [T; 16], a: __m256, b: __m256) {
+fn store<T: Target, const VALUES_ARE: u8>(out: &mut [T; 16], a: __m256, b: __m256) {
     match T::KIND {
         Kind::F32 => put::<T, [f32; 16], _>(out, [a, b]),
-        Kind::Bf16 | Kind::F16 => put::<T, [u16; 16], _>(out, narrowed::<T, NAN>(a, b)),
+        Kind::Bf16 | Kind::F16 => put::<T, [u16; 16], _>(out, narrowed::<T, VALUES_ARE>(a, b)),
     }
 }
 
 /// Sixteen values in a 16-bit target, in their order.
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
-pub(super) fn narrowed<T: Target, const NAN: bool>(a: __m256, b: __m256) -> __m256i {
+pub(super) fn narrowed<T: Target, const VALUES_ARE: u8>(a: __m256, b: __m256) -> __m256i {
     match T::KIND {
         Kind::Bf16 => {
-            let even = _mm256_srli_epi32::<16>(rounded_to_bf16::<NAN>(a));
-            _mm256_blend_epi16::<0b1010_1010>(even, rounded_to_bf16::<NAN>(b))
+            let even = _mm256_srli_epi32::<16>(rounded_to_bf16::<VALUES_ARE>(a));
+            _mm256_blend_epi16::<0b1010_1010>(even, rounded_to_bf16::<VALUES_ARE>(b))
         }
         // The instruction keeps NaN as `float::f32_to_f16` does.
         Kind::F32 | Kind::F16 => _mm256_set_m128i(
@@ -205,11 +247,14 @@ fn put<T: Target, Plain: bytemuck::Pod, Registers: bytemuck::Pod>(out: &mut [T; 
 /// may be one, turns quiet and keeps its upper half.
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
-fn rounded_to_bf16<const NAN: bool>(values: __m256) -> __m256i {
+fn rounded_to_bf16<const VALUES_ARE: u8>(values: __m256) -> __m256i {
     let bits = _mm256_castps_si256(values);
+    if VALUES_ARE == NO_TIES {
+        return _mm256_add_epi32(bits, _mm256_set1_epi32(0x8000));
+    }
     let last_place = _mm256_and_si256(_mm256_srli_epi32::<16>(bits), _mm256_set1_epi32(1));
     let rounded = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), last_place);
-    if !NAN {
+    if VALUES_ARE == FINITE {
         return rounded;
     }
     let quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x0040_0000));
@@ -223,11 +268,11 @@ fn rounded_to_bf16<const NAN: bool>(values: __m256) -> __m256i {
 pub(super) fn store_in_order<T: Target>(out: &mut [T; 16], a: __m256, b: __m256) {
     match T::KIND {
         Kind::Bf16 => {
-            let a = _mm256_srli_epi32::<16>(rounded_to_bf16::<true>(a));
-            let b = _mm256_srli_epi32::<16>(rounded_to_bf16::<true>(b));
+            let a = _mm256_srli_epi32::<16>(rounded_to_bf16::<ANY>(a));
+            let b = _mm256_srli_epi32::<16>(rounded_to_bf16::<ANY>(b));
             let packed = _mm256_packus_epi32(a, b);
             put::<T, [u16; 16], _>(out, _mm256_permute4x64_epi64::<0b11_01_10_00>(packed));
         }
-        Kind::F32 | Kind::F16 => store::<T, true>(out, a, b),
+        Kind::F32 | Kind::F16 => store::<T, ANY>(out, a, b),
     }
 }

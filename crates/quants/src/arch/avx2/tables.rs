@@ -8,7 +8,7 @@ use core::arch::x86_64::*;
 
 use super::iq::iq4_scales;
 use super::k::scales_and_offsets;
-use super::lanes::narrowed;
+use super::lanes::{FINITE, narrowed};
 use crate::block::bytes_at;
 use crate::block::iq4::{IQ4_NL, IQ4_VALUES, IQ4_XS};
 use crate::block::k::Q4_K;
@@ -89,7 +89,7 @@ impl Tables {
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
 fn in_halves<T: Target>(a: __m256, b: __m256) -> __m256i {
-    let values = narrowed::<T, false>(a, b);
+    let values = narrowed::<T, FINITE>(a, b);
     match T::KIND {
         Kind::Bf16 => values,
         // Four of the first group, four of the second, four of the first, four of the second.
