@@ -103,6 +103,13 @@ impl Source for FileSource {
         }
     }
 
+    fn version(&self) -> String {
+        let nanos = |time: SystemTime| time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+        let modified = self.modified.map_or(0, nanos);
+        let number = self.file.metadata().map_or(0, |now| os::number(&now));
+        format!("mtime {modified} inode {number}")
+    }
+
     fn as_file(&self) -> Option<&File> {
         Some(&self.file)
     }

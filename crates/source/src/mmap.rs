@@ -2,6 +2,7 @@
 #![allow(unsafe_code)] // making the mapping
 
 use std::io;
+use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -170,11 +171,19 @@ impl Source for MmapSource {
         }
     }
 
-    /// Takes the pages out of the process's memory; the system may keep them in its cache.
+    fn version(&self) -> String {
+        self.file.version()
+    }
+
+    fn as_file(&self) -> Option<&File> {
+        self.file.as_file()
+    }
+
     fn hands_out_views(&self) -> bool {
         true
     }
 
+    /// Takes the pages out of the process's memory; the system may keep them in its cache.
     fn drop_range(&self, range: Range<u64>) {
         if let Some((mapping, range)) = self.part(&range) {
             os::drop_pages(&mapping.map, range);

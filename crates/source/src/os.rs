@@ -5,10 +5,10 @@ pub(crate) use imp::*;
 #[cfg(unix)]
 #[allow(unsafe_code)] // `MADV_DONTNEED`
 mod imp {
-    use std::fs::{File, FileType, OpenOptions};
+    use std::fs::{File, FileType, Metadata, OpenOptions};
     use std::io;
     use std::ops::Range;
-    use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+    use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
     use std::path::Path;
 
     use memmap2::{Advice, Mmap, UncheckedAdvice};
@@ -31,6 +31,11 @@ mod imp {
             _ if kind.is_block_device() => "a block device",
             _ => "something else",
         }
+    }
+
+    /// The number of a file on its file system; one that took another's place has another.
+    pub(crate) fn number(found: &Metadata) -> u64 {
+        found.ino()
     }
 
     /// One positional read, which may be short or interrupted.
@@ -68,7 +73,7 @@ mod imp {
 
 #[cfg(not(unix))]
 mod imp {
-    use std::fs::{File, FileType};
+    use std::fs::{File, FileType, Metadata};
     use std::io;
     use std::ops::Range;
     use std::path::Path;
@@ -77,6 +82,10 @@ mod imp {
 
     pub(crate) fn open(path: &Path) -> io::Result<File> {
         File::open(path)
+    }
+
+    pub(crate) fn number(_: &Metadata) -> u64 {
+        0
     }
 
     pub(crate) fn what(kind: FileType) -> &'static str {
