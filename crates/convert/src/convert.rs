@@ -1,21 +1,16 @@
-//! From a model to a safetensors file: plan, make, finish.
+//! From a model to safetensors: plan, make, finish.
 
-use std::num::NonZeroUsize;
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use bytes::Bytes;
-use gguf2st_gguf::{Family, GgufFile, TensorInfo};
-use gguf2st_source::Source;
-use sha2::{Digest, Sha256};
+use gguf2st_gguf::{Family, TensorInfo};
 
 use crate::dtype::Dtype;
 use crate::error::ConvertError;
-use crate::model::Model;
-use crate::output::{Existing, Output};
-use crate::plan::{Choice, Plan, SourceFacts, gguf_layout, hex};
-use crate::tile::{Maker, tiles};
+use crate::folder;
+use crate::model::{Model, Part};
+use crate::output::Output;
+use crate::pipeline::{self, RunOptions};
+use crate::plan::{Choice, PartFacts, PartOfPlan, Plan, gguf_layout};
 
 /// What becomes of a container's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -56,151 +51,108 @@ pub struct PlanOptions {
     /// Float and quantised tensors whose output name contains one of these become F32, whatever `values`
     /// says; without effect on [`Values::Raw`].
     pub keep_f32: Vec<String>,
-}
-
-/// How to carry a plan out. None of it changes a byte of the output.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RunOptions {
-    /// Refuse finite values that become infinite in F16 or BF16.
-    pub strict: bool,
-    /// What may happen to a file that is there already.
-    pub existing: Existing,
-    /// Threads that make tiles; all cores where it is not said.
-    pub threads: Option<NonZeroUsize>,
+    /// Bytes of tensors a file at the most, in a folder of files; `None` for one file.
+    pub shard_size: Option<u64>,
 }
 
 /// What a conversion did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
-    /// Bytes of the file written.
+    /// Bytes of the files written.
     pub bytes: u64,
-    /// Tensors in it.
+    /// Tensors in them.
     pub tensors: usize,
-    /// Tensors in which finite values became infinite, and how many, in the order of the file.
+    /// Files written.
+    pub files: usize,
+    /// Files that were there already, as this plan makes them.
+    pub kept: usize,
+    /// Tensors in which finite values became infinite, and how many, in the order of the files.
     pub overflowed: Vec<(String, u64)>,
 }
 
 impl Model {
-    /// Plans the conversion, from the head alone.
+    /// Plans the conversion, from heads alone.
     ///
     /// # Errors
     ///
-    /// [`ConvertError::Unsound`] where a check of the container fails, and whatever else the head shows to be
-    /// impossible: reserved names, types without a decoder, sizes that overflow.
+    /// [`ConvertError::Set`] for a broken split set, [`ConvertError::Unsound`] where a check of a container
+    /// fails, and whatever else the heads show to be impossible: reserved names, types without a decoder, sizes
+    /// that overflow.
     pub fn plan(&self, options: &PlanOptions) -> Result<Plan, ConvertError> {
-        plan(self.file(), &self.facts()?, options)
+        let kept = |name: &str| options.keep_f32.iter().any(|part| !part.is_empty() && name.contains(part.as_str()));
+        let choose = |tensor: &TensorInfo<'_>, name: &str| match (options.values, tensor.ggml_type.family()) {
+            (Values::Raw, _) | (_, Some(Family::Integer) | None) => Choice::AsStored,
+            _ if kept(name) => Choice::Floats(Dtype::F32),
+            (Values::Floats(dtype), _) => Choice::Floats(dtype.into()),
+            (Values::Auto, Some(Family::Float)) => Choice::AsStored,
+            (Values::Auto, Some(Family::Quantized)) => Choice::Floats(Dtype::BF16),
+        };
+        self.plan_by(options.values == Values::Raw, options.shard_size, choose)
     }
 
-    /// What plans say of the source.
-    pub(crate) fn facts(&self) -> Result<SourceFacts, ConvertError> {
-        // The head's last bytes are padding, which parsing did not ask for.
-        let head = self.source().read(0..self.file().head_len())?;
-        let name = self.source().name();
-        let name = name.file_name().unwrap_or(name.as_os_str()).to_string_lossy().into_owned();
-        Ok(SourceFacts { name, head_sha256: hex(&Sha256::digest(&head)) })
+    /// Plans the layout `gguf` of all parts.
+    pub(crate) fn plan_by(
+        &self,
+        restorable: bool,
+        shard_size: Option<u64>,
+        choose: impl Fn(&TensorInfo<'_>, &str) -> Choice,
+    ) -> Result<Plan, ConvertError> {
+        if let Some(fault) = self.fault() {
+            return Err(ConvertError::Set { name: self.source().name().into(), fault: fault.clone() });
+        }
+        let facts = self.parts().iter().map(Part::facts).collect::<Result<Vec<_>, _>>()?;
+        let parts = self.parts().iter().zip(&facts).map(|(part, facts)| PartOfPlan { file: part.file(), facts });
+        gguf_layout(&parts.collect::<Vec<_>>(), restorable, shard_size, choose)
     }
 
-    /// Carries out a plan of this model: a safetensors file at `path`. `progress` is told of the bytes written since it
-    /// was last told, from any thread.
+    /// Carries out a plan of this model. A plan of one file makes that file at `path`; one of shards makes a
+    /// folder, or goes on with one that was begun, see [`folder`](crate::convert_folder). `progress` is told of
+    /// the bytes written since it was last told, from any thread.
     ///
-    /// The file appears when it is whole and durable; before that, and after an error, there is nothing.
+    /// A file appears when it is whole and durable; before that, and after an error, there is nothing.
     ///
     /// # Errors
     ///
     /// An output that can't be written; a source that can't be read or is not what was opened any more; with
-    /// [`RunOptions::strict`], values that overflow.
+    /// [`RunOptions::strict`], values that overflow; [`ConvertError::Interrupted`].
     pub fn convert(
         &self,
         plan: &Plan,
         path: &Path,
-        options: RunOptions,
+        options: &RunOptions,
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<Report, ConvertError> {
-        let source = &**self.source();
-        let output = Output::create(path, plan.bytes, options.existing, source)?;
-        let head_len = plan.head.len() as u64;
-        output.write_at(0, &plan.head)?;
-        progress(head_len);
-
-        let overflowed: Vec<AtomicU64> = plan.tensors.iter().map(|_| AtomicU64::new(0)).collect();
-        let made = on_all_cores(options.threads, tiles(plan), |maker: &mut Maker, tile| {
-            let tensor = &plan.tensors[tile.tensor];
-            let mut view = Bytes::new();
-            let (bytes, infinite) = maker.make(source, tensor, &tile, &mut view)?;
-            if infinite > 0 {
-                if options.strict {
-                    let (tensor, dtype) = (tensor.name.clone(), tensor.dtype);
-                    return Err(ConvertError::Overflowed { tensor, dtype });
-                }
-                overflowed[tile.tensor].fetch_add(infinite, Ordering::Relaxed);
+        match &plan.shards[..] {
+            [shard] if plan.shard_size.is_none() => {
+                let sources: Vec<_> = self.parts().iter().map(|part| &**part.source()).collect();
+                let output = Output::create(path, shard.bytes(), options.existing, &sources)?;
+                let made = pipeline::make(self, shard, &output, options, false, progress)?;
+                output.finish()?;
+                Ok(Report {
+                    bytes: shard.bytes(),
+                    tensors: shard.tensors.len(),
+                    files: 1,
+                    kept: 0,
+                    overflowed: made.overflowed,
+                })
             }
-            output.write_at(head_len + tensor.offsets.start + tile.offset, bytes)?;
-            source.drop_range(tile.source);
-            progress(tile.bytes);
-            Ok(())
-        });
-        blame(&[source], made)?;
-        output.finish()?;
-
-        let overflowed =
-            plan.tensors.iter().zip(overflowed).map(|(tensor, count)| (tensor.name.clone(), count.into_inner()));
-        Ok(Report {
-            bytes: plan.bytes,
-            tensors: plan.tensors.len(),
-            overflowed: overflowed.filter(|(_, count)| *count > 0).collect(),
-        })
-    }
-}
-
-/// Plans the layout `gguf` of a container.
-fn plan<H: AsRef<[u8]>>(file: &GgufFile<H>, facts: &SourceFacts, options: &PlanOptions) -> Result<Plan, ConvertError> {
-    let kept = |name: &str| options.keep_f32.iter().any(|part| !part.is_empty() && name.contains(part.as_str()));
-    let choose = |tensor: &TensorInfo<'_>, name: &str| match (options.values, tensor.ggml_type.family()) {
-        (Values::Raw, _) | (_, Some(Family::Integer) | None) => Choice::AsStored,
-        _ if kept(name) => Choice::Floats(Dtype::F32),
-        (Values::Floats(dtype), _) => Choice::Floats(dtype.into()),
-        (Values::Auto, Some(Family::Float)) => Choice::AsStored,
-        (Values::Auto, Some(Family::Quantized)) => Choice::Floats(Dtype::BF16),
-    };
-    gguf_layout(file, facts, options.values == Values::Raw, choose)
-}
-
-/// What really went wrong: where a source is not what was opened any more, that, and not what it led to.
-pub(crate) fn blame<T>(sources: &[&dyn Source], result: Result<T, ConvertError>) -> Result<T, ConvertError> {
-    for source in sources {
-        source.intact()?;
-    }
-    result
-}
-
-/// Runs jobs on all cores (or `threads` of them) until there are none or one fails; the first failure is
-/// given. Each thread has a worker of its own.
-pub(crate) fn on_all_cores<J: Send, W: Default>(
-    threads: Option<NonZeroUsize>,
-    jobs: impl Iterator<Item = J> + Send,
-    run: impl Fn(&mut W, J) -> Result<(), ConvertError> + Sync,
-) -> Result<(), ConvertError> {
-    let threads = threads.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
-    let queue = Mutex::new((Some(jobs), None));
-    let lock = || queue.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let next = || lock().0.as_mut().and_then(Iterator::next);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                let mut worker = W::default();
-                while let Some(job) = next() {
-                    if let Err(error) = run(&mut worker, job) {
-                        let (jobs, failure) = &mut *lock();
-                        *jobs = None;
-                        failure.get_or_insert(error);
-                    }
-                }
-            });
+            _ => folder::convert(self, plan, path, options, progress),
         }
-    });
-    match queue.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).1 {
-        None => Ok(()),
-        Some(error) => Err(error),
+    }
+}
+
+impl Part {
+    /// What a plan says of it.
+    fn facts(&self) -> Result<PartFacts, ConvertError> {
+        let (given, len) = (self.file().given(), self.file().head_len());
+        let name = self.file_name();
+        // The head's last bytes are padding, which parsing may not have asked for.
+        let whole = usize::try_from(len).ok().and_then(|len| given.get(..len));
+        let facts = |head: &[u8]| PartFacts::new(name, self.file().container_len(), head);
+        Ok(match whole {
+            Some(head) => facts(head),
+            None => facts(&self.source().read(0..len)?),
+        })
     }
 }

@@ -8,6 +8,7 @@ use gguf2st_quants::DecodeError;
 use gguf2st_source::{EscapedPath, SourceError};
 
 use crate::dtype::Dtype;
+use crate::model::SetFault;
 
 /// What went wrong, with the facts in fields. Names and paths are shown escaped.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +25,15 @@ pub enum ConvertError {
         name: PathBuf,
         /// Why.
         error: ParserError,
+    },
+
+    /// The split set that the container is part of can't be taken as one model.
+    #[error("{}: {fault}", EscapedPath(name))]
+    Set {
+        /// What the user called it.
+        name: PathBuf,
+        /// Why.
+        fault: SetFault,
     },
 
     /// The container can be read, and a check of it fails.
@@ -93,6 +103,48 @@ pub enum ConvertError {
         reason: String,
     },
 
+    /// Another run works on the same folder.
+    #[error("{}: another conversion works on this folder", EscapedPath(path))]
+    Busy {
+        /// The folder.
+        path: PathBuf,
+    },
+
+    /// The folder holds files that this plan does not make.
+    #[error("{} holds files of another conversion: {}; --force replaces them", EscapedPath(path), listed(files))]
+    OtherFiles {
+        /// The folder.
+        path: PathBuf,
+        /// Their names.
+        files: Vec<String>,
+    },
+
+    /// A shard asked for is not in the plan.
+    #[error("there is no shard {shard}: the plan has {count}")]
+    NoSuchShard {
+        /// Its number, from one.
+        shard: usize,
+        /// How many there are.
+        count: usize,
+    },
+
+    /// Shards in a folder do not make up a model.
+    #[error("{}: can't be assembled: {reason}", EscapedPath(path))]
+    NotAssembled {
+        /// The folder.
+        path: PathBuf,
+        /// What is missing or does not fit.
+        reason: String,
+    },
+
+    /// The run was asked to stop.
+    #[error("interrupted; what was not whole is removed")]
+    Interrupted,
+
+    /// The threads that fetch can't be started.
+    #[error("the reading of the model can't be started: {0}")]
+    Runtime(io::Error),
+
     /// The output exists.
     #[error("{} exists; --force replaces it", EscapedPath(path))]
     OutputExists {
@@ -137,6 +189,11 @@ pub enum ConvertError {
         /// What the system says.
         error: io::Error,
     },
+}
+
+fn listed(files: &[String]) -> String {
+    let shown: Vec<String> = files.iter().map(|file| Escaped(file.as_bytes()).to_string()).collect();
+    shown.join(", ")
 }
 
 impl ConvertError {

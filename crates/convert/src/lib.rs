@@ -2,11 +2,15 @@
 #![forbid(unsafe_code)]
 
 mod convert;
+mod cores;
 mod dtype;
 mod error;
+mod folder;
+mod index;
 mod model;
 mod os;
 mod output;
+mod pipeline;
 mod plan;
 mod restore;
 mod safetensors;
@@ -14,12 +18,15 @@ mod tile;
 mod values;
 mod verify;
 
-pub use convert::{FloatDtype, PlanOptions, Report, RunOptions, Values};
+pub use convert::{FloatDtype, PlanOptions, Report, Values};
 pub use dtype::Dtype;
 pub use error::ConvertError;
-pub use model::Model;
+pub use index::assemble;
+pub use model::{Model, Part, SetFault};
 pub use output::Existing;
-pub use plan::{Plan, PlannedTensor, RESERVED_TENSOR, Recipe, SourceFacts, Step};
+pub use pipeline::{RunOptions, Stop};
+pub use plan::{INDEX_FILE, PartFacts, Piece, Plan, PlannedTensor, RESERVED_TENSOR, Recipe, Shard, Step};
 pub use restore::restore;
+pub use safetensors::Weights;
 pub use values::{Number, Stats};
 pub use verify::{Comparison, Difference, TensorComparison, verify};

@@ -1,25 +1,38 @@
-//! A model, opened: its source, and its head parsed.
+//! A model, opened: one container or a whole split set, each part's head parsed.
 
+mod set;
+
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use gguf2st_gguf::limits::MAX_HEAD;
-use gguf2st_gguf::{GgufFile, ParserError, parse_gguf};
-use gguf2st_source::Source;
+use gguf2st_gguf::{GgufFile, ParserError, TensorInfo, parse_gguf};
+use gguf2st_source::{Source, SourceError};
 
 use crate::error::ConvertError;
+use crate::plan::Piece;
+pub use set::SetFault;
 
 /// What is asked for first: the whole head of most models without a large vocabulary.
 const FIRST_READ: u64 = 256 << 10;
 
-/// A container and where its bytes come from. Opening it reads its head and nothing else.
+/// What a user points at. Opening it reads heads and nothing else.
 #[derive(Clone, Debug)]
 pub struct Model {
+    /// The parts in order; the only one, or the one named where the set is broken.
+    parts: Vec<Part>,
+    fault: Option<SetFault>,
+}
+
+/// One container of a model.
+#[derive(Clone, Debug)]
+pub struct Part {
     source: Arc<dyn Source>,
     file: GgufFile<Bytes>,
 }
 
-impl Model {
+impl Part {
     /// Reads and parses the head: what the parser asks for, and as much again, so that a head of any length
     /// takes few reads.
     ///
@@ -55,6 +68,99 @@ impl Model {
     pub fn file(&self) -> &GgufFile<Bytes> {
         &self.file
     }
+
+    /// The last component of its name.
+    pub(crate) fn file_name(&self) -> String {
+        file_name(self.source.name())
+    }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
+impl Model {
+    /// Opens a container by itself. One that says that it is part of a set can be looked at so, and not be
+    /// converted.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Part::open`].
+    pub fn open(source: Arc<dyn Source>) -> Result<Self, ConvertError> {
+        let part = Part::open(source)?;
+        let fault = match part.file.split_keys() {
+            Ok(None) => None,
+            Ok(Some(keys)) => Some(SetFault::Alone { count: keys.count }),
+            Err(fault) => Some(SetFault::Key { name: part.file_name(), fault }),
+        };
+        Ok(Self { parts: vec![part], fault })
+    }
+
+    /// Opens a container and, if it is part of a set, all of its parts: `sibling` opens the file of another
+    /// name beside it. A set whose parts are not all there or do not fit together is no error here: the model
+    /// is then the part named, and has a [`fault`](Self::fault).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Part::open`], of the part named.
+    pub fn open_with_siblings(
+        source: Arc<dyn Source>,
+        sibling: &dyn Fn(&str) -> Result<Arc<dyn Source>, SourceError>,
+    ) -> Result<Self, ConvertError> {
+        let named = Part::open(source)?;
+        Ok(match set::join(&named, sibling) {
+            Ok(Some(parts)) => Self { parts, fault: None },
+            Ok(None) => Self { parts: vec![named], fault: None },
+            Err(fault) => Self { parts: vec![named], fault: Some(fault) },
+        })
+    }
+
+    /// The containers, in order; one at the least.
+    #[must_use]
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// The first container, which has the metadata of the whole.
+    #[must_use]
+    pub fn first(&self) -> &Part {
+        &self.parts[0]
+    }
+
+    /// Where the first container's bytes come from.
+    #[must_use]
+    pub fn source(&self) -> &Arc<dyn Source> {
+        &self.first().source
+    }
+
+    /// The first container's head.
+    #[must_use]
+    pub fn file(&self) -> &GgufFile<Bytes> {
+        &self.first().file
+    }
+
+    /// Why the set that the container belongs to can't be taken as one model.
+    #[must_use]
+    pub fn fault(&self) -> Option<&SetFault> {
+        self.fault.as_ref()
+    }
+
+    /// All tensors, in the order of the parts and of each part's index, with the position of their part.
+    pub fn tensors(&self) -> impl Iterator<Item = (usize, TensorInfo<'_>)> {
+        self.parts
+            .iter()
+            .enumerate()
+            .flat_map(|(position, part)| part.file.tensors().iter().map(move |info| (position, info)))
+    }
+
+    /// Whether every source still is what was opened.
+    ///
+    /// # Errors
+    ///
+    /// That of the first source that is not.
+    pub fn intact(&self) -> Result<(), ConvertError> {
+        self.parts.iter().try_for_each(|part| part.source.intact()).map_err(Into::into)
+    }
 }
 
 /// The source's first `want` bytes, of which `have` are at hand.
@@ -67,4 +173,25 @@ fn extend(source: &dyn Source, have: Bytes, want: u64) -> Result<Bytes, ConvertE
     joined.extend_from_slice(&have);
     joined.extend_from_slice(&more);
     Ok(joined.into())
+}
+
+/// Reads pieces one after the other, as views or into a buffer of its own.
+#[derive(Debug, Default)]
+pub(crate) struct Reader {
+    buffer: Vec<u8>,
+    view: Bytes,
+}
+
+impl Reader {
+    /// A piece's bytes.
+    pub(crate) fn read(&mut self, model: &Model, piece: &Piece) -> Result<&[u8], ConvertError> {
+        let source = &model.parts[piece.part].source;
+        if source.hands_out_views() {
+            self.view = source.read(piece.range.clone())?;
+            return Ok(&self.view);
+        }
+        self.buffer.resize(usize::try_from(piece.bytes()).map_err(|_| ConvertError::Overflow)?, 0);
+        source.read_into(piece.range.start, &mut self.buffer)?;
+        Ok(&self.buffer)
+    }
 }

@@ -31,50 +31,47 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Refuses what would go wrong later, then creates the temporary file, `bytes` long.
+    /// Refuses what would go wrong later, then creates the temporary file, `bytes` long. No input may be the
+    /// output.
     pub(crate) fn create(
         path: &Path,
         bytes: u64,
         existing: Existing,
-        input: &dyn Source,
+        inputs: &[&dyn Source],
     ) -> Result<Self, ConvertError> {
         let bad = |reason| ConvertError::BadOutput { path: path.into(), reason };
         let name = path.file_name().ok_or_else(|| bad("a file name is expected"))?;
-        let folder = match path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-        let failed = |action| move |error| ConvertError::Write { path: path.into(), action, error };
-        refuse_existing(path, existing, input)?;
-        if !fs::metadata(folder).map_err(failed("looking at the folder"))?.is_dir() {
+        let folder = folder_of(path);
+        refuse_existing(path, existing, inputs)?;
+        let found = fs::metadata(folder).map_err(|error| cannot(path, "looking at its folder", error))?;
+        if !found.is_dir() {
             return Err(bad("its parent is not a folder"));
         }
-        let free = os::free_space(folder).map_err(failed("asking for free space"))?;
-        if bytes > free {
-            return Err(ConvertError::NoRoom { path: folder.into(), needed: bytes, free });
-        }
-        // A long name leaves no room for more in the temporary one.
-        let mut prefix = std::ffi::OsString::from(".");
-        prefix.push(if name.len() <= 200 { name } else { "gguf2st".as_ref() });
-        prefix.push(".");
+        refuse_full(folder, bytes)?;
         let mut builder = tempfile::Builder::new();
-        builder.prefix(&prefix).suffix(".part");
+        let prefix = part_prefix(name);
+        builder.prefix(&prefix).suffix(PART_SUFFIX);
         if let Some(permissions) = os::permissions() {
             builder.permissions(permissions);
         }
-        let file = builder.tempfile_in(folder).map_err(|error| failed("creating the file")(error))?;
-        file.as_file().set_len(bytes).map_err(failed("making room"))?;
+        let file = builder.tempfile_in(folder).map_err(|error| cannot(path, "creating it", error))?;
+        file.as_file().set_len(bytes).map_err(|error| cannot(path, "making room", error))?;
         Ok(Self { path: path.into(), file, existing })
+    }
+
+    /// The open file, for copies inside the system.
+    pub(crate) fn as_file(&self) -> &fs::File {
+        self.file.as_file()
     }
 
     /// Writes bytes at an offset; from any thread, in any order.
     pub(crate) fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), ConvertError> {
-        os::write_all_at(self.file.as_file(), bytes, offset).map_err(|error| self.failed("writing", error))
+        os::write_all_at(self.as_file(), bytes, offset).map_err(|error| cannot(&self.path, "writing", error))
     }
 
     /// Makes the file durable, then visible.
     pub(crate) fn finish(self) -> Result<(), ConvertError> {
-        self.file.as_file().sync_all().map_err(|error| self.failed("making the file durable", error))?;
+        self.as_file().sync_all().map_err(|error| cannot(&self.path, "making it durable", error))?;
         let Self { path, file, existing } = self;
         let persisted = match existing {
             Existing::Replace => file.persist(&path),
@@ -83,7 +80,7 @@ impl Output {
         if let Err(error) = persisted {
             return Err(match error.error {
                 error if error.kind() == io::ErrorKind::AlreadyExists => ConvertError::OutputExists { path },
-                error => ConvertError::Write { path, action: "renaming", error },
+                error => cannot(&path, "renaming", error),
             });
         }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -93,27 +90,59 @@ impl Output {
             error,
         })
     }
-
-    fn failed(&self, action: &'static str, error: io::Error) -> ConvertError {
-        ConvertError::Write { path: self.path.clone(), action, error }
-    }
 }
 
-fn refuse_existing(path: &Path, existing: Existing, input: &dyn Source) -> Result<(), ConvertError> {
-    let path = || path.to_path_buf();
-    if let (Ok(output), Ok(source)) = (fs::metadata(path()), fs::metadata(input.name()))
-        && (os::same_file(&output, &source) || fs::canonicalize(path()).ok() == fs::canonicalize(input.name()).ok())
-    {
-        return Err(ConvertError::OutputIsInput { path: path() });
+/// What temporary files of an output end with.
+pub(crate) const PART_SUFFIX: &str = ".part";
+
+/// What temporary files of an output begin with.
+pub(crate) fn part_prefix(name: &std::ffi::OsStr) -> std::ffi::OsString {
+    let mut prefix = std::ffi::OsString::from(".");
+    // A long name leaves no room for more in the temporary one.
+    prefix.push(if name.len() <= 200 { name } else { "gguf2st".as_ref() });
+    prefix.push(".");
+    prefix
+}
+
+/// An error of writing an output.
+pub(crate) fn cannot(path: &Path, action: &'static str, error: io::Error) -> ConvertError {
+    ConvertError::Write { path: path.into(), action, error }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Says before anything is written that a folder's disk has no room for `bytes`.
+pub(crate) fn refuse_full(folder: &Path, bytes: u64) -> Result<(), ConvertError> {
+    let free = os::free_space(folder).map_err(|error| cannot(folder, "asking for free space", error))?;
+    if bytes > free {
+        return Err(ConvertError::NoRoom { path: folder.into(), needed: bytes, free });
     }
-    match fs::symlink_metadata(path()) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(ConvertError::Write { path: path(), action: "looking at the output", error }),
-        Ok(found) if found.is_dir() => Err(ConvertError::BadOutput { path: path(), reason: "it is a folder" }),
-        Ok(found) if !found.is_file() && !found.is_symlink() => {
-            Err(ConvertError::BadOutput { path: path(), reason: "it is there and no regular file" })
+    Ok(())
+}
+
+/// Whether an output is one of the inputs, by any name.
+fn is_input(path: &Path, inputs: &[&dyn Source]) -> bool {
+    inputs.iter().any(|input| match (fs::metadata(path), fs::metadata(input.name())) {
+        (Ok(output), Ok(source)) => {
+            os::same_file(&output, &source) || fs::canonicalize(path).ok() == fs::canonicalize(input.name()).ok()
         }
-        Ok(_) if existing == Existing::Keep => Err(ConvertError::OutputExists { path: path() }),
+        _ => false,
+    })
+}
+
+fn refuse_existing(path: &Path, existing: Existing, inputs: &[&dyn Source]) -> Result<(), ConvertError> {
+    if is_input(path, inputs) {
+        return Err(ConvertError::OutputIsInput { path: path.into() });
+    }
+    let bad = |reason| Err(ConvertError::BadOutput { path: path.into(), reason });
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(cannot(path, "looking at it", error)),
+        Ok(found) if found.is_dir() => bad("it is a folder"),
+        Ok(found) if !found.is_file() && !found.is_symlink() => bad("it is there and no regular file"),
+        Ok(_) if existing == Existing::Keep => Err(ConvertError::OutputExists { path: path.into() }),
         Ok(_) => Ok(()),
     }
 }

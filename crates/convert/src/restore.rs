@@ -1,108 +1,131 @@
-//! The way back: the container that a raw conversion was made from, byte for byte.
+//! The way back: the containers that a raw conversion was made from, byte for byte.
 //!
-//! The head lies in the reserved tensor. Planning its conversion again tells where every byte went; restoring
-//! follows the plan backwards.
+//! Their heads lie in the reserved tensor. Planning their conversion again tells where every byte went;
+//! restoring follows that plan backwards.
 
+use std::fs;
 use std::num::NonZeroUsize;
 use std::path::Path;
 
+use bytes::Bytes;
 use gguf2st_gguf::{Escaped, GgufFile, parse_gguf};
 use gguf2st_source::Source;
-use serde::Deserialize;
-use sha2::{Digest, Sha256};
 
-use crate::convert::{blame, on_all_cores};
+use crate::cores::on_all_cores;
 use crate::error::ConvertError;
-use crate::output::{Existing, Output};
-use crate::plan::{Choice, Plan, RESERVED_TENSOR, SourceFacts, Step, gguf_layout, hex};
-use crate::safetensors::{Opened, Stored};
+use crate::output::{Existing, Output, cannot};
+use crate::plan::{Choice, PartFacts, PartOfPlan, Plan, RESERVED_TENSOR, ReservedPart, Step, gguf_layout};
+use crate::safetensors::Weights;
 use crate::tile::{reverse_each, tiles};
 
-#[derive(Deserialize)]
-struct Reserved {
-    head: u64,
-}
-
-/// Restores a container to `path` from a safetensors file that a raw conversion wrote. Gives its length in
-/// bytes. `progress` is told of the bytes written since it was last told.
+/// Restores what a raw conversion was made from: one container to the file `path`, a split set to files in the
+/// folder `path`, by their own names. Gives how many there are and their bytes. `progress` is told of the bytes
+/// written since it was last told.
 ///
 /// # Errors
 ///
-/// [`ConvertError::NotSafetensors`] and [`ConvertError::NotRestorable`] where the file is not one of those or
-/// was changed since; the errors of reading and writing as for a conversion.
+/// [`ConvertError::NotRestorable`] where the files are not those of a raw conversion or were changed since; the
+/// errors of reading and writing as for a conversion.
 pub fn restore(
-    source: &dyn Source,
+    weights: &Weights,
     path: &Path,
     existing: Existing,
     threads: Option<NonZeroUsize>,
     progress: &(dyn Fn(u64) + Sync),
-) -> Result<u64, ConvertError> {
-    let opened = Opened::open(source)?;
-    let file = head(source, &opened)?;
-    let plan = plan(source, &opened, &file)?;
-    let stored = plan
-        .tensors
-        .iter()
-        .map(|tensor| {
-            let stored = opened.tensors.get(&tensor.name).filter(|stored| {
-                stored.dtype == tensor.dtype.name()
-                    && stored.shape == tensor.shape
-                    && stored.range.end - stored.range.start == tensor.bytes()
-            });
-            stored.ok_or_else(|| {
-                let name = Escaped(tensor.name.as_bytes());
-                let (dtype, shape) = (tensor.dtype, &tensor.shape);
-                not(source, format!("tensor {name:?} of {dtype} {shape:?} is missing or was changed"))
-            })
-        })
-        .collect::<Result<Vec<&Stored>, _>>()?;
-
-    let output = Output::create(path, file.container_len(), existing, source)?;
-    let restored = on_all_cores(threads, tiles(&plan), |buffer: &mut Vec<u8>, tile| {
+) -> Result<(usize, u64), ConvertError> {
+    let parts = parts(weights)?;
+    let plan = plan(weights, &parts)?;
+    let inputs: Vec<&dyn Source> = weights.sources().collect();
+    let create = |path: &Path, bytes| Output::create(path, bytes, existing, &inputs);
+    let outputs = match &parts[..] {
+        [(reserved, _)] => vec![create(path, reserved.bytes)?],
+        set => {
+            fs::create_dir_all(path).map_err(|error| cannot(path, "creating the folder", error))?;
+            set.iter()
+                .map(|(reserved, _)| create(&path.join(&reserved.name), reserved.bytes))
+                .collect::<Result<_, _>>()?
+        }
+    };
+    let jobs = plan.tensors().flat_map(|tensor| tiles(tensor).map(move |tile| (tensor, tile)));
+    let restored = on_all_cores(threads, jobs, |buffer: &mut Vec<u8>, (tensor, tile)| {
         buffer.resize(usize::try_from(tile.bytes).map_err(|_| ConvertError::Overflow)?, 0);
-        source.read_into(stored[tile.tensor].range.start + tile.offset, buffer)?;
-        if let Step::Swap { width } = plan.tensors[tile.tensor].recipe.step {
+        let stored = &weights.tensors[&tensor.name];
+        weights.file_of(stored).read_into(stored.range.start + tile.offset, buffer)?;
+        if let Step::Swap { width } = tensor.recipe.step {
             reverse_each(buffer, usize::try_from(width).unwrap_or(1));
         }
-        output.write_at(tile.source.start, buffer)?;
+        outputs[tile.source.part].write_at(tile.source.range.start, buffer)?;
         progress(tile.bytes);
         Ok(())
     });
-    blame(&[source], restored)?;
-    output.finish()?;
-    Ok(file.container_len())
+    weights.intact()?;
+    restored?;
+    for output in outputs {
+        output.finish()?;
+    }
+    Ok((parts.len(), parts.iter().map(|(reserved, _)| reserved.bytes).sum()))
 }
 
-fn not(source: &dyn Source, reason: impl Into<String>) -> ConvertError {
-    ConvertError::NotRestorable { name: source.name().into(), reason: reason.into() }
+fn not(weights: &Weights, reason: impl Into<String>) -> ConvertError {
+    ConvertError::NotRestorable { name: weights.name().into(), reason: reason.into() }
 }
 
-/// The container's head, from the reserved tensor.
-fn head(source: &dyn Source, opened: &Opened) -> Result<GgufFile<bytes::Bytes>, ConvertError> {
-    let reserved = opened.tensors.get(RESERVED_TENSOR).ok_or_else(|| {
-        not(source, format!("it has no tensor {RESERVED_TENSOR}; only `convert --dtype raw` writes one"))
+type Parts = Vec<(ReservedPart, GgufFile<Bytes>)>;
+
+/// The containers' heads, from the reserved tensor.
+fn parts(weights: &Weights) -> Result<Parts, ConvertError> {
+    let reserved = weights.tensors.get(RESERVED_TENSOR).ok_or_else(|| {
+        not(weights, format!("it has no tensor {RESERVED_TENSOR}; only `convert --dtype raw` writes one"))
     })?;
-    let field =
-        |key: &str| opened.metadata.get(key).ok_or_else(|| not(source, format!("its __metadata__ lacks {key}")));
-    let container_len = field("gguf2st.source_bytes")?
-        .parse::<u64>()
-        .map_err(|_| not(source, "gguf2st.source_bytes is not a number"))?;
-    let layout: Reserved = serde_json::from_str(field("gguf2st.reserved")?)
-        .map_err(|error| not(source, format!("gguf2st.reserved is not right: {error}")))?;
-    let range = reserved.range.start..reserved.range.start.saturating_add(layout.head);
-    if range.end > reserved.range.end {
-        return Err(not(source, format!("{RESERVED_TENSOR} is shorter than the head of {} bytes", layout.head)));
+    let layout = weights.metadata.get("gguf2st.reserved");
+    let layout = layout.ok_or_else(|| not(weights, "its __metadata__ lacks gguf2st.reserved"))?;
+    let layout: Vec<ReservedPart> = serde_json::from_str(layout)
+        .map_err(|error| not(weights, format!("gguf2st.reserved is not right: {error}")))?;
+    if layout.is_empty() {
+        return Err(not(weights, "gguf2st.reserved names no container"));
     }
-    let head = source.read(range)?;
-    if hex(&Sha256::digest(&head)) != *field("gguf2st.head_sha256")? {
-        return Err(not(source, format!("the head in {RESERVED_TENSOR} is not that of gguf2st.head_sha256")));
+    let several = layout.len() > 1;
+    let (mut parts, mut at) = (Vec::new(), reserved.range.start);
+    for part in layout {
+        // A name from a file must not lead out of the folder.
+        if several && (Path::new(&part.name).file_name() != Some(part.name.as_ref()) || part.name.contains('\\')) {
+            return Err(not(weights, format!("{:?} is no file name", Escaped(part.name.as_bytes()))));
+        }
+        let end = at.saturating_add(part.head);
+        if end > reserved.range.end {
+            return Err(not(weights, format!("{RESERVED_TENSOR} is shorter than its heads")));
+        }
+        let head = weights.file_of(reserved).read(at..end)?;
+        if PartFacts::new(String::new(), 0, &head).head_sha256 != part.head_sha256 {
+            return Err(not(weights, format!("a head in {RESERVED_TENSOR} is not that of gguf2st.reserved")));
+        }
+        let file = parse_gguf(head, part.bytes)
+            .map_err(|error| not(weights, format!("the head in {RESERVED_TENSOR}: {error}")))?;
+        at = end.saturating_add(part.gaps);
+        parts.push((part, file));
     }
-    parse_gguf(head, container_len).map_err(|error| not(source, format!("the head in {RESERVED_TENSOR}: {error}")))
+    Ok(parts)
 }
 
-/// The plan that the file was made by.
-fn plan(source: &dyn Source, opened: &Opened, file: &GgufFile<bytes::Bytes>) -> Result<Plan, ConvertError> {
-    let fact = |key: &str| opened.metadata.get(key).cloned().unwrap_or_default();
-    let facts = SourceFacts { name: fact("gguf2st.source"), head_sha256: fact("gguf2st.head_sha256") };
-    gguf_layout(file, &facts, true, |_, _| Choice::AsStored).map_err(|error| not(source, error.to_string()))
+/// The plan that the files were made by, which every tensor must fit.
+fn plan(weights: &Weights, parts: &Parts) -> Result<Plan, ConvertError> {
+    let facts: Vec<_> = parts
+        .iter()
+        .map(|(part, _)| PartFacts {
+            name: part.name.clone(),
+            bytes: part.bytes,
+            head_sha256: part.head_sha256.clone(),
+        })
+        .collect();
+    let planned: Vec<_> = parts.iter().zip(&facts).map(|((_, file), facts)| PartOfPlan { file, facts }).collect();
+    let plan =
+        gguf_layout(&planned, true, None, |_, _| Choice::AsStored).map_err(|error| not(weights, error.to_string()))?;
+    for tensor in plan.tensors() {
+        if !weights.tensors.get(&tensor.name).is_some_and(|stored| stored.is_kind(tensor)) {
+            let name = Escaped(tensor.name.as_bytes());
+            let (dtype, shape) = (tensor.dtype, &tensor.shape);
+            return Err(not(weights, format!("tensor {name:?} of {dtype} {shape:?} is missing or was changed")));
+        }
+    }
+    Ok(plan)
 }

@@ -4,16 +4,20 @@
 
 use std::collections::{BTreeMap, btree_map};
 use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
 
-use gguf2st_source::Source;
+use gguf2st_gguf::Escaped;
+use gguf2st_source::{FileSource, Source};
 use serde::Serialize;
 use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
 use serde::ser::{SerializeMap, Serializer};
 
-use crate::convert::blame;
+use crate::cores::blame;
 use crate::dtype::Dtype;
 use crate::error::ConvertError;
-use crate::plan::PlannedTensor;
+use crate::folder::{is_output_name, names};
+use crate::plan::{INDEX_FILE, PlannedTensor};
 
 /// Bytes of JSON that the `safetensors` crate reads at the most.
 const MAX_HEADER: u64 = 100_000_000;
@@ -65,25 +69,97 @@ pub(crate) fn head(metadata: &BTreeMap<String, String>, tensors: &[PlannedTensor
 /// A tensor of a file that is read.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Stored {
+    /// Position of its file.
+    pub(crate) file: usize,
     pub(crate) dtype: String,
     pub(crate) shape: Vec<u64>,
     /// Where its bytes are, from the file's start.
     pub(crate) range: Range<u64>,
 }
 
-/// A safetensors file, its header read.
+impl Stored {
+    /// Whether it has the name's dtype, shape and length.
+    pub(crate) fn is_kind(&self, tensor: &PlannedTensor) -> bool {
+        self.dtype == tensor.dtype.name()
+            && self.shape == tensor.shape
+            && self.range.end - self.range.start == tensor.bytes()
+    }
+}
+
+/// Safetensors files that are read as one: their headers, and where their bytes come from.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub struct Weights {
+    files: Vec<Arc<dyn Source>>,
+    /// The first file's.
     pub(crate) metadata: BTreeMap<String, String>,
     pub(crate) tensors: BTreeMap<String, Stored>,
 }
 
-impl Opened {
-    pub(crate) fn open(source: &dyn Source) -> Result<Self, ConvertError> {
-        blame(&[source], Self::read(source))
+impl Weights {
+    /// Opens a file, or a folder's `model.safetensors` or `model-….safetensors` files.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`open`](Self::open), and [`ConvertError::NotSafetensors`] for a folder without such files.
+    pub fn open_path(path: &Path) -> Result<Self, ConvertError> {
+        let mut files: Vec<Arc<dyn Source>> = Vec::new();
+        if path.is_dir() {
+            for name in names(path)?.iter().filter(|name| is_output_name(name) && *name != INDEX_FILE) {
+                files.push(Arc::new(FileSource::open(path.join(name))?));
+            }
+            if files.is_empty() {
+                let reason = "the folder has no model*.safetensors".to_owned();
+                return Err(ConvertError::NotSafetensors { name: path.into(), reason });
+            }
+        } else {
+            files.push(Arc::new(FileSource::open(path)?));
+        }
+        Self::open(files)
     }
 
-    fn read(source: &dyn Source) -> Result<Self, ConvertError> {
+    /// Reads the headers of some files.
+    ///
+    /// # Errors
+    ///
+    /// [`ConvertError::NotSafetensors`] with what is wrong and where; the errors of reading.
+    pub fn open(files: Vec<Arc<dyn Source>>) -> Result<Self, ConvertError> {
+        let mut weights = Self { files: Vec::new(), metadata: BTreeMap::new(), tensors: BTreeMap::new() };
+        for (position, source) in files.iter().enumerate() {
+            let metadata = blame(&[&**source], weights.read(position, &**source))?;
+            if position == 0 {
+                weights.metadata = metadata;
+            }
+        }
+        weights.files = files;
+        Ok(weights)
+    }
+
+    /// Bytes of all files.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.len()).sum()
+    }
+
+    /// The files' first name: what the user called them.
+    pub(crate) fn name(&self) -> &Path {
+        self.files.first().map_or(Path::new(""), |file| file.name())
+    }
+
+    pub(crate) fn sources(&self) -> impl Iterator<Item = &dyn Source> {
+        self.files.iter().map(|file| &**file)
+    }
+
+    pub(crate) fn file_of(&self, tensor: &Stored) -> &dyn Source {
+        &*self.files[tensor.file]
+    }
+
+    /// Fails where a file is not what was opened any more.
+    pub(crate) fn intact(&self) -> Result<(), ConvertError> {
+        self.files.iter().try_for_each(|file| file.intact()).map_err(Into::into)
+    }
+
+    /// Reads one file's header; gives its metadata.
+    fn read(&mut self, file: usize, source: &dyn Source) -> Result<BTreeMap<String, String>, ConvertError> {
         let not = |reason: String| ConvertError::NotSafetensors { name: source.name().into(), reason };
         let len = source.len();
         if len < LENGTH as u64 {
@@ -105,17 +181,28 @@ impl Opened {
         let parsed: Parsed =
             serde_json::from_slice(&json).map_err(|error| not(format!("its header is not right: {error}")))?;
         let data = start + json_len;
-        let mut tensors = BTreeMap::new();
+        let mut end = data;
         for (name, entry) in parsed.tensors {
+            let shown = || format!("{:?}", Escaped(name.as_bytes()));
             let (from, to) = entry.data_offsets;
             let range = data.checked_add(from).zip(data.checked_add(to)).map(|(from, to)| from..to);
             let range = range.filter(|range| range.start <= range.end && range.end <= len).ok_or_else(|| {
-                let shown = gguf2st_gguf::Escaped(name.as_bytes());
-                not(format!("tensor {shown:?} at {from}..{to} of the data is not inside the file of {len} bytes"))
+                not(format!(
+                    "truncated or corrupt: tensor {} at {from}..{to} of the data is not inside the file of {len} bytes",
+                    shown()
+                ))
             })?;
-            tensors.insert(name, Stored { dtype: entry.dtype, shape: entry.shape, range });
+            end = end.max(range.end);
+            let stored = Stored { file, dtype: entry.dtype, shape: entry.shape, range };
+            if let Some(other) = self.tensors.get(&name) {
+                return Err(not(format!("tensor {} is also in file {} of the folder", shown(), other.file + 1)));
+            }
+            self.tensors.insert(name, stored);
         }
-        Ok(Self { metadata: parsed.metadata, tensors })
+        if end != len {
+            return Err(not(format!("its tensors end at byte {end}, the file at {len}")));
+        }
+        Ok(parsed.metadata)
     }
 }
 
@@ -154,7 +241,7 @@ impl<'de> serde::Deserialize<'de> for Parsed {
                     match parsed.tensors.entry(key) {
                         btree_map::Entry::Vacant(entry) => entry.insert(map.next_value()?),
                         btree_map::Entry::Occupied(entry) => {
-                            let shown = gguf2st_gguf::Escaped(entry.key().as_bytes());
+                            let shown = Escaped(entry.key().as_bytes());
                             return Err(A::Error::custom(format_args!("two tensors named {shown:?}")));
                         }
                     };
@@ -174,7 +261,7 @@ mod tests {
     use safetensors::tensor::TensorView;
 
     use super::*;
-    use crate::plan::{Draft, Plan, Recipe, Step};
+    use crate::plan::{Draft, Piece, Recipe, Step, shard_of};
 
     /// With one metadata key the crate's hash order has nothing to choose.
     #[test]
@@ -197,9 +284,9 @@ mod tests {
             name: (*name).to_owned(),
             dtype: *dtype,
             shape: shape.clone(),
-            recipe: Recipe { pieces: std::iter::once(0..bytes(*dtype, shape)).collect(), step: Step::Copy },
+            recipe: Recipe { pieces: vec![Piece { part: 0, range: 0..bytes(*dtype, shape) }], step: Step::Copy },
         });
-        let plan = Plan::lay_out(metadata.clone(), drafts.collect()).unwrap();
+        let shard = shard_of(&metadata, drafts.collect()).unwrap();
 
         let zeros = [0; 64];
         let views = tensors.iter().map(|(name, dtype, shape)| {
@@ -210,8 +297,8 @@ mod tests {
             (*name, TensorView::new(theirs, shape, &zeros[..len]).unwrap())
         });
         let theirs = safetensors::serialize(views, Some(HashMap::from_iter(metadata))).unwrap();
-        let mut ours = plan.head.clone();
-        ours.resize(usize::try_from(plan.bytes).unwrap(), 0);
+        let mut ours = shard.head.clone();
+        ours.resize(usize::try_from(shard.bytes()).unwrap(), 0);
         assert_eq!(String::from_utf8_lossy(&ours), String::from_utf8_lossy(&theirs));
     }
 

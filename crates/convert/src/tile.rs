@@ -1,105 +1,128 @@
 //! The unit of work: a run of whole units (blocks, numbers, bytes) of one output tensor, sized to stay in
-//! cache.
-
-use std::ops::Range;
+//! cache; and loads, the runs of tiles whose bytes are fetched at once.
 
 use bytemuck::{cast_slice, cast_slice_mut};
 use gguf2st_gguf::ByteOrder;
 use gguf2st_quants::{Decoded, Target, bf16, decode, f16};
-use gguf2st_source::Source;
 
 use crate::dtype::Dtype;
 use crate::error::ConvertError;
-use crate::plan::{Plan, PlannedTensor, Step};
+use crate::plan::{Piece, PlannedTensor, Shard, Step};
 
 /// Bytes of output a tile: input and output of one stay in a core's second-level cache.
-const TILE: u64 = 256 << 10;
+pub(crate) const TILE: u64 = 256 << 10;
 
 /// Where a tile's bytes come from and go.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Tile {
-    /// Position of its tensor in the plan.
-    pub(crate) tensor: usize,
-    /// The bytes that it is made of, from the source's start.
-    pub(crate) source: Range<u64>,
+    /// The bytes that it is made of.
+    pub(crate) source: Piece,
     /// Where its first byte goes, from the tensor's start.
     pub(crate) offset: u64,
     /// Bytes that it becomes.
     pub(crate) bytes: u64,
 }
 
-/// The tiles of one tensor, in order; together its bytes, each once.
-pub(crate) fn tiles_of(position: usize, tensor: &PlannedTensor) -> impl Iterator<Item = Tile> {
-    let (from, to) = tensor.recipe.step.unit(tensor.dtype);
-    let units = (TILE / to).max(1);
-    let mut piece_start = 0;
-    tensor.recipe.pieces.iter().flat_map(move |piece| {
-        let total = (piece.end - piece.start) / from;
-        let offset = piece_start;
-        piece_start += total * to;
-        (0..total.div_ceil(units)).map(move |tile| {
-            let first = tile * units;
-            let count = units.min(total - first);
-            let start = piece.start + first * from;
-            Tile {
-                tensor: position,
-                source: start..start + count * from,
-                offset: offset + first * to,
-                bytes: count * to,
-            }
-        })
+/// What is fetched at once: some whole tiles of one piece of one tensor.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Load {
+    /// Position of the tensor in its shard.
+    pub(crate) tensor: usize,
+    /// Position of its first tile among all of the shard.
+    pub(crate) first_tile: usize,
+    pub(crate) run: Tile,
+}
+
+/// Units that a tile has at the most.
+fn tile_units((_, to): (u64, u64)) -> u64 {
+    (TILE / to).max(1)
+}
+
+/// Cuts a run into shorter ones of `units` units at the most: in order, and together its bytes, each once.
+fn cut(run: Tile, units: u64, (from, to): (u64, u64)) -> impl Iterator<Item = Tile> {
+    let total = run.source.bytes() / from;
+    (0..total.div_ceil(units)).map(move |position| {
+        let first = position * units;
+        let count = units.min(total - first);
+        let start = run.source.range.start + first * from;
+        Tile {
+            source: Piece { part: run.source.part, range: start..start + count * from },
+            offset: run.offset + first * to,
+            bytes: count * to,
+        }
     })
 }
 
-/// The tiles of a plan, in the order of the output's bytes.
-pub(crate) fn tiles(plan: &Plan) -> impl Iterator<Item = Tile> {
-    plan.tensors.iter().enumerate().flat_map(|(position, tensor)| tiles_of(position, tensor))
+/// A tensor's pieces, each as one run, in order.
+fn runs(tensor: &PlannedTensor) -> impl Iterator<Item = Tile> + use<'_> {
+    let (from, to) = tensor.recipe.step.unit(tensor.dtype);
+    let mut end = 0;
+    tensor.recipe.pieces.iter().map(move |piece| {
+        let (offset, bytes) = (end, piece.bytes() / from * to);
+        end += bytes;
+        Tile { source: piece.clone(), offset, bytes }
+    })
 }
 
-/// Makes tiles, one after the other, in buffers of its own.
+/// The tiles of one tensor.
+pub(crate) fn tiles(tensor: &PlannedTensor) -> impl Iterator<Item = Tile> + use<'_> {
+    let unit = tensor.recipe.step.unit(tensor.dtype);
+    runs(tensor).flat_map(move |run| cut(run, tile_units(unit), unit))
+}
+
+/// The loads of a shard, in the order of its bytes, of about `bytes` of source each. The tiles are the same
+/// whatever the size of the loads.
+pub(crate) fn loads(shard: &Shard, bytes: u64) -> impl Iterator<Item = Load> + use<'_> {
+    let mut first_tile = 0;
+    let runs = shard.tensors.iter().enumerate().flat_map(move |(position, tensor)| {
+        let unit = tensor.recipe.step.unit(tensor.dtype);
+        let tiles = (bytes / (tile_units(unit) * unit.0)).max(1);
+        runs(tensor).flat_map(move |run| cut(run, tiles * tile_units(unit), unit)).map(move |run| (position, run))
+    });
+    runs.map(move |(tensor, run)| {
+        let load = Load { tensor, first_tile, run };
+        first_tile += load.tiles(&shard.tensors[tensor]).count();
+        load
+    })
+}
+
+impl Load {
+    /// Its tiles, in order.
+    pub(crate) fn tiles(&self, tensor: &PlannedTensor) -> impl Iterator<Item = Tile> + use<> {
+        let unit = tensor.recipe.step.unit(tensor.dtype);
+        cut(self.run.clone(), tile_units(unit), unit)
+    }
+}
+
+/// Makes tiles, one after the other, in a buffer of its own.
 #[derive(Debug, Default)]
 pub(crate) struct Maker {
-    source: Vec<u8>,
     /// Words, so that floats of any dtype lie aligned in it.
     made: Vec<u32>,
 }
 
 impl Maker {
-    /// The bytes of a tile as they stand in the output, and how many finite values became infinite.
+    /// The bytes of a tile as they stand in the output, made of those in the source, and how many finite values
+    /// became infinite.
     pub(crate) fn make<'m>(
         &'m mut self,
-        source: &'m dyn Source,
         tensor: &PlannedTensor,
         tile: &Tile,
-        view: &'m mut bytes::Bytes,
+        stored: &'m [u8],
     ) -> Result<(&'m [u8], u64), ConvertError> {
-        let len = usize::try_from(tile.source.end - tile.source.start).map_err(|_| ConvertError::Overflow)?;
-        let stored: &mut [u8] = if source.hands_out_views() {
-            *view = source.read(tile.source.clone())?;
-            if tensor.recipe.step == Step::Copy {
-                return Ok((view, 0));
-            }
-            &mut []
-        } else {
-            self.source.resize(self.source.len().max(len), 0);
-            let stored = &mut self.source[..len];
-            source.read_into(tile.source.start, stored)?;
-            stored
-        };
         let bytes = usize::try_from(tile.bytes).map_err(|_| ConvertError::Overflow)?;
         let words = bytes.div_ceil(4);
         self.made.resize(self.made.len().max(words), 0);
-        let stored: &[u8] = if source.hands_out_views() { view } else { stored };
+        let made = &mut self.made[..words];
         match tensor.recipe.step {
             Step::Copy => Ok((stored, 0)),
             Step::Swap { width } => {
-                let made = &mut cast_slice_mut::<u32, u8>(&mut self.made)[..bytes];
+                let made = &mut cast_slice_mut::<u32, u8>(made)[..bytes];
                 made.copy_from_slice(stored);
                 reverse_each(made, usize::try_from(width).unwrap_or(1));
                 Ok((made, 0))
             }
             Step::Decode { ggml_type, order } => {
-                let made = &mut self.made[..words];
                 let decoded = match tensor.dtype {
                     Dtype::F16 => decode_into::<f16>(ggml_type, order, stored, made, bytes),
                     Dtype::BF16 => decode_into::<bf16>(ggml_type, order, stored, made, bytes),

@@ -5,16 +5,15 @@ use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
 
 use bstr::BStr;
-use bytes::Bytes;
 use gguf2st_gguf::{Family, TensorInfo};
 use gguf2st_quants::can_decode;
 
-use crate::convert::{blame, on_all_cores};
+use crate::cores::on_all_cores;
 use crate::dtype::Dtype;
 use crate::error::ConvertError;
-use crate::model::Model;
-use crate::plan::{Choice, Plan, PlannedTensor, gguf_layout};
-use crate::tile::{Maker, tiles_of};
+use crate::model::{Model, Reader};
+use crate::plan::{Choice, Plan, PlannedTensor};
+use crate::tile::{Maker, tiles};
 
 /// What is to be known of a tensor's values without looking at them all.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -64,13 +63,13 @@ impl Model {
     ) -> Result<Vec<Option<Stats>>, ConvertError> {
         let plan = self.plan_of_values()?;
         let positions: HashMap<_, _> =
-            self.file().tensors().iter().enumerate().map(|(position, tensor)| (tensor.name, position)).collect();
-        let gathered = Mutex::new(vec![None; self.file().tensors().len()]);
+            self.tensors().enumerate().map(|(position, (_, tensor))| (tensor.name, position)).collect();
+        let gathered = Mutex::new(vec![None; positions.len()]);
         // A tensor a job: the sums of one are added in one order, so that every run gives the same figures.
-        let done = on_all_cores(threads, plan.tensors.iter(), |maker: &mut Maker, tensor| {
+        let done = on_all_cores(threads, plan.tensors(), |worker: &mut Worker, tensor| {
             let mut sums = Sums::default();
-            if self.has_values(tensor) {
-                each_tile(self, maker, tensor, &mut |bytes| {
+            if has_values(tensor) {
+                each_tile(self, worker, tensor, &mut |bytes| {
                     sums.add_all(tensor.dtype, bytes);
                     progress(bytes.len() as u64);
                     true
@@ -80,7 +79,8 @@ impl Model {
             }
             Ok(())
         });
-        blame(&[&**self.source()], done)?;
+        self.intact()?;
+        done?;
         Ok(gathered.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -90,7 +90,7 @@ impl Model {
     ///
     /// As for a plan.
     pub fn stats_bytes(&self) -> Result<u64, ConvertError> {
-        Ok(self.plan_of_values()?.bytes)
+        Ok(self.plan_of_values()?.bytes())
     }
 
     /// The first values of a tensor in row-major order, `count` at the most; `None` where there is no tensor
@@ -101,19 +101,19 @@ impl Model {
     /// [`ConvertError::Decode`] where its values have no decoder; else as for a conversion.
     pub fn first_values(&self, name: &str, count: usize) -> Result<Option<Vec<Number>>, ConvertError> {
         let plan = self.plan_of_values()?;
-        let Some(tensor) = plan.tensors.iter().find(|tensor| tensor.name == name) else { return Ok(None) };
-        if let Some(info) = self.file().tensors().find(name)
-            && !self.has_values(tensor)
-        {
+        let Some(tensor) = plan.tensors().find(|tensor| tensor.name == name) else { return Ok(None) };
+        let info = self.tensors().map(|(_, info)| info).find(|info| info.name == name);
+        if let Some(info) = info.filter(|_| !has_values(tensor)) {
             can_decode(info.ggml_type, self.file().byte_order())
                 .map_err(|error| ConvertError::Decode { tensor: name.to_owned(), error })?;
         }
         let mut values = Vec::new();
-        let done = each_tile(self, &mut Maker::default(), tensor, &mut |bytes| {
+        let done = each_tile(self, &mut Worker::default(), tensor, &mut |bytes| {
             values.extend(numbers(tensor.dtype, bytes).take(count - values.len()));
             values.len() < count
         });
-        blame(&[&**self.source()], done)?;
+        self.intact()?;
+        done?;
         Ok(Some(values))
     }
 
@@ -129,30 +129,35 @@ impl Model {
             }
             _ => Choice::AsStored,
         };
-        gguf_layout(self.file(), &self.facts()?, false, choose)
+        self.plan_by(false, None, choose)
     }
+}
 
-    /// Whether a planned tensor holds values: one of blocks holds bytes.
-    fn has_values(&self, tensor: &PlannedTensor) -> bool {
-        tensor.dtype != Dtype::U8
-    }
+/// Whether a planned tensor holds values: one of blocks holds bytes.
+fn has_values(tensor: &PlannedTensor) -> bool {
+    tensor.dtype != Dtype::U8
+}
+
+#[derive(Default)]
+struct Worker {
+    reader: Reader,
+    maker: Maker,
 }
 
 /// Makes a tensor's tiles in order and shows each, until `see` has seen enough.
 fn each_tile(
     model: &Model,
-    maker: &mut Maker,
+    worker: &mut Worker,
     tensor: &PlannedTensor,
     see: &mut dyn FnMut(&[u8]) -> bool,
 ) -> Result<(), ConvertError> {
-    let source = &**model.source();
-    for tile in tiles_of(0, tensor) {
-        let mut view = Bytes::new();
-        let (bytes, _) = maker.make(source, tensor, &tile, &mut view)?;
+    for tile in tiles(tensor) {
+        let stored = worker.reader.read(model, &tile.source)?;
+        let (bytes, _) = worker.maker.make(tensor, &tile, stored)?;
         if !see(bytes) {
             break;
         }
-        source.drop_range(tile.source);
+        model.parts()[tile.source.part].source().drop_range(tile.source.range);
     }
     Ok(())
 }

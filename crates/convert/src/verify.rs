@@ -1,21 +1,19 @@
-//! A safetensors file held against the model that it should come from: every tensor, every byte.
+//! Safetensors files held against the model that it should come from: every tensor, every byte.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
 
-use bytes::Bytes;
 use gguf2st_gguf::{Family, TensorInfo};
-use gguf2st_source::Source;
 use sha2::{Digest, Sha256};
 
-use crate::convert::{blame, on_all_cores};
+use crate::cores::on_all_cores;
 use crate::dtype::Dtype;
 use crate::error::ConvertError;
-use crate::model::Model;
-use crate::plan::{Choice, PlannedTensor, RESERVED_TENSOR, gguf_layout, hex};
-use crate::safetensors::{Opened, Stored};
-use crate::tile::{Maker, tiles_of};
+use crate::model::{Model, Reader};
+use crate::plan::{Choice, PlannedTensor, RESERVED_TENSOR, hex};
+use crate::safetensors::Weights;
+use crate::tile::{Maker, tiles};
 
 /// How the file and the model compare.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -96,44 +94,43 @@ impl std::fmt::Display for Difference {
     }
 }
 
-/// Compares a safetensors file with the model that it should come from. Each tensor is expected in the dtype
-/// that the file has it in, where a conversion could have written that. `progress` is told of the bytes
+/// Compares safetensors files with the model that it should come from. Each tensor is expected in the dtype
+/// that the files have it in, where a conversion could have written that. `progress` is told of the bytes
 /// compared since it was last told.
 ///
 /// # Errors
 ///
 /// Those of reading either, and of planning the model's conversion. A difference is no error.
 pub fn verify(
-    output: &dyn Source,
+    weights: &Weights,
     model: &Model,
     threads: Option<NonZeroUsize>,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Comparison, ConvertError> {
-    let opened = Opened::open(output)?;
     let choose = |tensor: &TensorInfo<'_>, name: &str| {
-        let dtype = opened.tensors.get(name).map(|stored| stored.dtype.as_str());
+        let dtype = weights.tensors.get(name).map(|stored| stored.dtype.as_str());
         let float = [Dtype::F32, Dtype::F16, Dtype::BF16].into_iter().find(|float| dtype == Some(float.name()));
         match (float, tensor.ggml_type.family()) {
             (Some(float), Some(Family::Float | Family::Quantized)) => Choice::Floats(float),
             _ => Choice::AsStored,
         }
     };
-    let restorable = opened.tensors.contains_key(RESERVED_TENSOR);
-    let plan = gguf_layout(model.file(), &model.facts()?, restorable, choose)?;
+    let plan = model.plan_by(weights.tensors.contains_key(RESERVED_TENSOR), None, choose)?;
 
     let (present, missing): (Vec<_>, Vec<_>) =
-        plan.tensors.iter().partition(|tensor| opened.tensors.contains_key(&tensor.name));
-    let planned: BTreeSet<&str> = plan.tensors.iter().map(|tensor| tensor.name.as_str()).collect();
-    let extra = opened.tensors.keys().filter(|name| !planned.contains(name.as_str())).cloned().collect();
+        plan.tensors().partition(|tensor| weights.tensors.contains_key(&tensor.name));
+    let planned: BTreeSet<&str> = plan.tensors().map(|tensor| tensor.name.as_str()).collect();
+    let extra = weights.tensors.keys().filter(|name| !planned.contains(name.as_str())).cloned().collect();
 
     let compared = Mutex::new(vec![None; present.len()]);
     let done = on_all_cores(threads, present.iter().enumerate(), |worker: &mut Worker, (position, tensor)| {
-        let stored = &opened.tensors[&tensor.name];
-        let comparison = worker.compare(output, stored, &**model.source(), tensor, progress)?;
+        let comparison = worker.compare(weights, model, tensor, progress)?;
         compared.lock().unwrap_or_else(std::sync::PoisonError::into_inner)[position] = Some(comparison);
         Ok(())
     });
-    blame(&[output, &**model.source()], done)?;
+    weights.intact()?;
+    model.intact()?;
+    done?;
     let compared = compared.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     Ok(Comparison {
         tensors: compared.into_iter().flatten().collect(),
@@ -144,6 +141,7 @@ pub fn verify(
 
 #[derive(Default)]
 struct Worker {
+    reader: Reader,
     maker: Maker,
     found: Vec<u8>,
 }
@@ -151,21 +149,20 @@ struct Worker {
 impl Worker {
     fn compare(
         &mut self,
-        output: &dyn Source,
-        stored: &Stored,
-        source: &dyn Source,
+        weights: &Weights,
+        model: &Model,
         tensor: &PlannedTensor,
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<TensorComparison, ConvertError> {
-        let same_kind = stored.dtype == tensor.dtype.name()
-            && stored.shape == tensor.shape
-            && stored.range.end - stored.range.start == tensor.bytes();
+        let stored = &weights.tensors[&tensor.name];
+        let output = weights.file_of(stored);
+        let same_kind = stored.is_kind(tensor);
         let (mut found_hash, mut expected_hash) = (Sha256::new(), Sha256::new());
         let mut first = None;
         if same_kind {
-            for tile in tiles_of(0, tensor) {
-                let mut view = Bytes::new();
-                let (expected, _) = self.maker.make(source, tensor, &tile, &mut view)?;
+            for tile in tiles(tensor) {
+                let source = self.reader.read(model, &tile.source)?;
+                let (expected, _) = self.maker.make(tensor, &tile, source)?;
                 self.found.resize(expected.len(), 0);
                 output.read_into(stored.range.start + tile.offset, &mut self.found)?;
                 found_hash.update(&self.found);

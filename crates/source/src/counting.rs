@@ -102,13 +102,6 @@ impl<S: Source> Source for CountingSource<S> {
         self.inner.read_into(offset, buf)
     }
 
-    /// Counts where the source inside fetches; where it does not, its caller reads, and that counts.
-    fn fetch(&self, range: Range<u64>) -> Option<BoxFuture<'_, Result<Bytes, SourceError>>> {
-        let fetched = self.inner.fetch(range.clone())?;
-        self.log().push(range);
-        Some(fetched)
-    }
-
     fn intact(&self) -> Result<(), SourceError> {
         self.inner.intact()
     }
@@ -128,10 +121,6 @@ impl<S: Source> Source for CountingSource<S> {
     }
 
     // Not `as_file`: what is copied inside the system would not be counted.
-
-    fn remote_stats(&self) -> Option<RemoteStats> {
-        self.inner.remote_stats()
-    }
 
     fn hands_out_views(&self) -> bool {
         self.inner.hands_out_views()

@@ -34,20 +34,11 @@ mod counting;
 mod error;
 mod escape;
 mod file;
-#[cfg(feature = "hub")]
-mod hub;
-mod location;
 mod mmap;
-#[cfg(feature = "ollama")]
-mod ollama;
-mod options;
 mod os;
-#[cfg(feature = "http")]
-mod remote;
 #[cfg(unix)]
 mod sigbus;
 mod source;
-mod stats;
 
 pub use counting::CountingSource;
 pub use error::SourceError;

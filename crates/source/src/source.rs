@@ -102,24 +102,14 @@ pub trait Source: Send + Sync + fmt::Debug {
     /// As [`read`](Source::read). What `buf` holds after an error is not said.
     fn read_into(&self, offset: u64, buf: &mut [u8]) -> Result<(), SourceError>;
 
-    /// The bytes of `range`, fetched while others wait.
-    ///
-    /// `None` for sources whose reads are local: their callers run [`read`](Source::read) on threads that
-    /// may block. The future can be awaited on any runtime, does nothing before it is polled, and gives up
-    /// when it is dropped. Its errors are those of `read`.
-    fn fetch(&self, range: Range<u64>) -> Option<BoxFuture<'_, Result<Bytes, SourceError>>> {
-        let _ = range;
-        None
-    }
-
     /// Whether the source is still what was opened.
     ///
     /// Call it after the last use of the bytes and before trusting what was made of them.
     ///
     /// # Errors
     ///
-    /// [`SourceError::CutShort`], [`SourceError::Changed`], [`SourceError::LostPage`] or
-    /// [`SourceError::Replaced`], by what happened; [`SourceError::Read`] if it can't be told.
+    /// [`SourceError::CutShort`], [`SourceError::Changed`] or [`SourceError::LostPage`], by what
+    /// happened; [`SourceError::Read`] if it can't be told.
     fn intact(&self) -> Result<(), SourceError>;
 
     /// Exactly the bytes of `range`, fetched while others wait; `None` for sources whose reads are local, which
@@ -150,11 +140,6 @@ pub trait Source: Send + Sync + fmt::Debug {
     /// nothing.
     fn hands_out_views(&self) -> bool {
         false
-    }
-
-    /// What a remote source has asked of its server so far; `None` for local ones.
-    fn remote_stats(&self) -> Option<RemoteStats> {
-        None
     }
 
     /// A hint: the bytes of `range` have been used and will not be wanted soon.
@@ -192,14 +177,8 @@ macro_rules! forward {
             fn read_into(&self, offset: u64, buf: &mut [u8]) -> Result<(), SourceError> {
                 (**self).read_into(offset, buf)
             }
-            fn fetch(&self, range: Range<u64>) -> Option<BoxFuture<'_, Result<Bytes, SourceError>>> {
-                (**self).fetch(range)
-            }
             fn intact(&self) -> Result<(), SourceError> {
                 (**self).intact()
-            }
-            fn remote_stats(&self) -> Option<RemoteStats> {
-                (**self).remote_stats()
             }
             fn fetch(&self, range: Range<u64>) -> Option<BoxFuture<'_, Result<Bytes, SourceError>>> {
                 (**self).fetch(range)

@@ -6,26 +6,37 @@ use std::ops::Range;
 use bstr::ByteSlice;
 use gguf2st_gguf::{ByteOrder, GgufFile, TensorInfo, Value, Verdict};
 use gguf2st_quants::can_decode;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
-use super::{Draft, Plan, Recipe, Step};
+use super::{Draft, FORMAT, Metadata, Piece, Plan, Recipe, Step, shards};
 use crate::dtype::Dtype;
 use crate::error::ConvertError;
 
-/// The tensor that raw conversions add: the head verbatim, then all bytes that are neither head nor tensor,
-/// in file order.
+/// The tensor that raw conversions add: of each container, the head verbatim, then all bytes that are neither
+/// head nor tensor, in file order.
 pub const RESERVED_TENSOR: &str = "__gguf2st__";
 
 /// The name that safetensors keeps for its string map.
 const METADATA_NAME: &str = "__metadata__";
 
-/// What a plan says of its source beside the head: nothing that differs between runs or machines.
+/// What a plan says of a container: nothing that differs between runs or machines.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct SourceFacts {
+#[non_exhaustive]
+pub struct PartFacts {
     /// The last component of its path.
     pub name: String,
+    /// Its length in bytes.
+    pub bytes: u64,
     /// SHA-256 of its head, in hexadecimal.
     pub head_sha256: String,
+}
+
+/// A container that is planned: its head, and what the plan says of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PartOfPlan<'a, H> {
+    pub(crate) file: &'a GgufFile<H>,
+    pub(crate) facts: &'a PartFacts,
 }
 
 /// What becomes of one tensor.
@@ -37,55 +48,84 @@ pub(crate) enum Choice {
     Floats(Dtype),
 }
 
-/// Plans one file. `choose` says what becomes of each tensor; `restorable` adds the reserved tensor.
+/// What there is to a container beside its tensors, for restoring it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ReservedPart {
+    /// Its file's name.
+    pub(crate) name: String,
+    /// Its length.
+    pub(crate) bytes: u64,
+    /// Bytes of its head.
+    pub(crate) head: u64,
+    /// SHA-256 of its head, in hexadecimal.
+    pub(crate) head_sha256: String,
+    /// Bytes of all that is neither head nor tensor; where they belong follows from the head.
+    pub(crate) gaps: u64,
+}
+
+/// Plans the tensors of the parts of one model. `choose` says what becomes of each; `restorable` adds the
+/// reserved tensor.
 pub(crate) fn gguf_layout<H: AsRef<[u8]>>(
-    file: &GgufFile<H>,
-    facts: &SourceFacts,
+    parts: &[PartOfPlan<'_, H>],
     restorable: bool,
+    shard_size: Option<u64>,
     choose: impl Fn(&TensorInfo<'_>, &str) -> Choice,
 ) -> Result<Plan, ConvertError> {
-    refuse_unsound(file, facts)?;
-    let mut drafts = Vec::with_capacity(file.tensors().len() + 1);
+    let mut drafts = Vec::new();
     let mut blocks = BTreeMap::new();
-    for tensor in file.tensors().iter() {
-        let name = tensor.name.to_str_lossy().into_owned();
-        if name == RESERVED_TENSOR || name == METADATA_NAME {
-            return Err(ConvertError::ReservedName { tensor: name });
-        }
-        let draft = match choose(&tensor, &name) {
-            Choice::AsStored => {
-                if tensor.ggml_type.is_quantized() {
-                    let (ggml_type, dims) = (tensor.ggml_type.to_string(), tensor.dims.to_vec());
-                    blocks.insert(name.clone(), Blocks { ggml_type, dims });
+    for (position, part) in parts.iter().enumerate() {
+        refuse_unsound(part)?;
+        for tensor in part.file.tensors().iter() {
+            let name = tensor.name.to_str_lossy().into_owned();
+            if name == RESERVED_TENSOR || name == METADATA_NAME {
+                return Err(ConvertError::ReservedName { tensor: name });
+            }
+            let range = part.file.byte_range(&tensor).map_err(|error| ConvertError::parse(&part.facts.name, error))?;
+            let pieces = pieces(position, range);
+            let draft = match choose(&tensor, &name) {
+                Choice::Floats(dtype) if Dtype::of_plain(tensor.ggml_type) != Some(dtype) => {
+                    can_decode(tensor.ggml_type, part.file.byte_order())
+                        .map_err(|error| ConvertError::Decode { tensor: name.clone(), error })?;
+                    let step = Step::Decode { ggml_type: tensor.ggml_type, order: part.file.byte_order() };
+                    Draft { name, dtype, shape: tensor.shape(), recipe: Recipe { pieces, step } }
                 }
-                as_stored(file, &tensor, name)
-            }
-            Choice::Floats(dtype) => {
-                can_decode(tensor.ggml_type, file.byte_order())
-                    .map_err(|error| ConvertError::Decode { tensor: name.clone(), error })?;
-                floats(file, &tensor, name, dtype)
-            }
-        };
-        drafts.push(draft.map_err(|error| ConvertError::parse(&facts.name, error))?);
+                Choice::Floats(_) | Choice::AsStored => {
+                    if tensor.ggml_type.is_quantized() {
+                        let (ggml_type, dims) = (tensor.ggml_type.to_string(), tensor.dims.to_vec());
+                        blocks.insert(name.clone(), Blocks { ggml_type, dims });
+                    }
+                    as_stored(part.file.byte_order(), &tensor, name, pieces)
+                        .map_err(|error| ConvertError::parse(&part.facts.name, error))?
+                }
+            };
+            drafts.push(draft);
+        }
     }
-    let mut metadata = metadata(file, facts);
+    let mut metadata = metadata(parts);
     if !blocks.is_empty() {
         metadata.insert("gguf2st.blocks".to_owned(), json(&blocks));
     }
     if restorable {
-        let (draft, layout) = reserved(file).map_err(|error| ConvertError::parse(&facts.name, error))?;
+        let (draft, layout) = reserved(parts)?;
         metadata.insert("gguf2st.reserved".to_owned(), json(&layout));
         drafts.push(draft);
     }
-    Plan::lay_out(metadata, drafts)
+    let facts: Vec<PartFacts> = parts.iter().map(|part| part.facts.clone()).collect();
+    if shard_size.is_some() {
+        // So that shards made on different machines are known to belong together.
+        let plan = json(&(FORMAT, &facts, shard_size, &drafts));
+        metadata.insert("gguf2st.plan".to_owned(), hex(&Sha256::digest(plan)));
+    }
+    let shards = shards::lay_out(&metadata, drafts, shard_size)?;
+    Ok(Plan { format: FORMAT, parts: facts, shard_size, shards })
 }
 
 /// A failed check is a refusal, so that `check` tells beforehand what conversions refuse.
-fn refuse_unsound<H: AsRef<[u8]>>(file: &GgufFile<H>, facts: &SourceFacts) -> Result<(), ConvertError> {
-    match file.check().into_iter().find(|check| check.verdict == Verdict::Fail) {
+fn refuse_unsound<H: AsRef<[u8]>>(part: &PartOfPlan<'_, H>) -> Result<(), ConvertError> {
+    match part.file.check().into_iter().find(|check| check.verdict == Verdict::Fail) {
         None => Ok(()),
         Some(check) => {
-            Err(ConvertError::Unsound { name: (&facts.name).into(), check: check.name, detail: check.detail })
+            Err(ConvertError::Unsound { name: (&part.facts.name).into(), check: check.name, detail: check.detail })
         }
     }
 }
@@ -97,33 +137,24 @@ struct Blocks {
     dims: Vec<u64>,
 }
 
-/// How the reserved tensor is laid out.
-#[derive(Serialize)]
-struct Reserved {
-    /// Bytes of the head, with which it begins.
-    head: u64,
-    /// Bytes of all that is neither head nor tensor; where they belong follows from the head.
-    gaps: u64,
-}
-
 fn json(value: &impl Serialize) -> String {
     // Maps with string keys, numbers and strings: serialising them can't fail.
     serde_json::to_string(value).unwrap_or_default()
 }
 
-type Parsed<T> = Result<T, gguf2st_gguf::ParserError>;
-
-fn pieces(range: Range<u64>) -> Vec<Range<u64>> {
-    if range.is_empty() { Vec::new() } else { vec![range] }
+fn pieces(part: usize, range: Range<u64>) -> Vec<Piece> {
+    if range.is_empty() { Vec::new() } else { vec![Piece { part, range }] }
 }
 
-fn as_stored<H: AsRef<[u8]>>(file: &GgufFile<H>, tensor: &TensorInfo<'_>, name: String) -> Parsed<Draft> {
-    let range = file.byte_range(tensor)?;
+fn as_stored(
+    order: ByteOrder,
+    tensor: &TensorInfo<'_>,
+    name: String,
+    pieces: Vec<Piece>,
+) -> Result<Draft, gguf2st_gguf::ParserError> {
     let mut shape = tensor.shape();
     let (dtype, step) = match Dtype::of_plain(tensor.ggml_type) {
-        Some(dtype) if file.byte_order() == ByteOrder::Big && dtype.size() > 1 => {
-            (dtype, Step::Swap { width: dtype.size() })
-        }
+        Some(dtype) if order == ByteOrder::Big && dtype.size() > 1 => (dtype, Step::Swap { width: dtype.size() }),
         Some(dtype) => (dtype, Step::Copy),
         None => {
             // Rows of blocks: the last, fastest axis counts bytes instead of values.
@@ -135,42 +166,44 @@ fn as_stored<H: AsRef<[u8]>>(file: &GgufFile<H>, tensor: &TensorInfo<'_>, name: 
             (Dtype::U8, Step::Copy)
         }
     };
-    Ok(Draft { name, dtype, shape, recipe: Recipe { pieces: pieces(range), step } })
+    Ok(Draft { name, dtype, shape, recipe: Recipe { pieces, step } })
 }
 
-fn floats<H: AsRef<[u8]>>(file: &GgufFile<H>, tensor: &TensorInfo<'_>, name: String, dtype: Dtype) -> Parsed<Draft> {
-    if Dtype::of_plain(tensor.ggml_type) == Some(dtype) {
-        return as_stored(file, tensor, name);
+fn reserved<H: AsRef<[u8]>>(parts: &[PartOfPlan<'_, H>]) -> Result<(Draft, Vec<ReservedPart>), ConvertError> {
+    let (mut all, mut layout) = (Vec::new(), Vec::new());
+    for (position, part) in parts.iter().enumerate() {
+        let gaps = part.file.gaps().map_err(|error| ConvertError::parse(&part.facts.name, error))?;
+        layout.push(ReservedPart {
+            name: part.facts.name.clone(),
+            bytes: part.facts.bytes,
+            head: part.file.head_len(),
+            head_sha256: part.facts.head_sha256.clone(),
+            gaps: gaps.iter().map(|gap| gap.end - gap.start).sum(),
+        });
+        all.extend(pieces(position, 0..part.file.head_len()));
+        all.extend(gaps.into_iter().map(|range| Piece { part: position, range }));
     }
-    let step = Step::Decode { ggml_type: tensor.ggml_type, order: file.byte_order() };
-    let recipe = Recipe { pieces: pieces(file.byte_range(tensor)?), step };
-    Ok(Draft { name, dtype, shape: tensor.shape(), recipe })
-}
-
-fn reserved<H: AsRef<[u8]>>(file: &GgufFile<H>) -> Parsed<(Draft, Reserved)> {
-    let gaps = file.gaps()?;
-    let layout = Reserved { head: file.head_len(), gaps: gaps.iter().map(|gap| gap.end - gap.start).sum() };
-    let mut pieces = pieces(0..file.head_len());
-    pieces.extend(gaps);
     let draft = Draft {
         name: RESERVED_TENSOR.to_owned(),
         dtype: Dtype::U8,
-        shape: vec![layout.head + layout.gaps],
-        recipe: Recipe { pieces, step: Step::Copy },
+        shape: vec![all.iter().map(Piece::bytes).sum()],
+        recipe: Recipe { pieces: all, step: Step::Copy },
     };
     Ok((draft, layout))
 }
 
-/// The string map: scalars and strings of the container, and what we say of the conversion.
-fn metadata<H: AsRef<[u8]>>(file: &GgufFile<H>, facts: &SourceFacts) -> BTreeMap<String, String> {
-    let ours = [
-        ("format", "pt".to_owned()),
-        ("gguf2st.version", env!("CARGO_PKG_VERSION").to_owned()),
-        ("gguf2st.source", facts.name.clone()),
-        ("gguf2st.source_bytes", file.container_len().to_string()),
-        ("gguf2st.head_sha256", facts.head_sha256.clone()),
-    ];
-    let theirs = file.metadata().iter().filter_map(|(key, value)| {
+/// The string map: scalars and strings of the first container, and what we say of the conversion.
+fn metadata<H: AsRef<[u8]>>(parts: &[PartOfPlan<'_, H>]) -> Metadata {
+    let mut metadata = Metadata::from([
+        ("format".to_owned(), "pt".to_owned()),
+        ("gguf2st.version".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
+    ]);
+    let Some(first) = parts.first() else { return metadata };
+    let bytes: u64 = parts.iter().map(|part| part.facts.bytes).sum();
+    metadata.insert("gguf2st.source".to_owned(), first.facts.name.clone());
+    metadata.insert("gguf2st.source_bytes".to_owned(), bytes.to_string());
+    metadata.insert("gguf2st.head_sha256".to_owned(), first.facts.head_sha256.clone());
+    metadata.extend(first.file.metadata().iter().filter_map(|(key, value)| {
         let text = match value {
             Value::Array(_) => return None,
             // As `inspect --json` shows bytes that are not UTF-8.
@@ -180,8 +213,15 @@ fn metadata<H: AsRef<[u8]>>(file: &GgufFile<H>, facts: &SourceFacts) -> BTreeMap
             scalar => scalar.to_string(),
         };
         Some((format!("gguf.{}", key.to_str_lossy()), text))
-    });
-    ours.into_iter().map(|(key, value)| (key.to_owned(), value)).chain(theirs).collect()
+    }));
+    metadata
+}
+
+impl PartFacts {
+    /// What a plan says of a container by its name, length and whole head.
+    pub(crate) fn new(name: String, bytes: u64, head: &[u8]) -> Self {
+        Self { name, bytes, head_sha256: hex(&Sha256::digest(head)) }
+    }
 }
 
 /// Bytes in hexadecimal.

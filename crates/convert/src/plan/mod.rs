@@ -1,34 +1,65 @@
-//! The whole conversion as a value, made from heads alone: which tensors the output holds, where each one's
-//! bytes go, and how they come to be. Nothing has moved yet.
+//! The whole conversion as a value, made from heads alone: which files there will be, which tensors each
+//! holds, where each one's bytes go, and how they come to be. Nothing has moved yet.
 
 mod gguf;
+mod shards;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use gguf2st_gguf::{ByteOrder, GgmlType};
 use serde::Serialize;
+use sha2::{Digest, Sha256};
 
 use crate::dtype::Dtype;
 use crate::error::ConvertError;
-use crate::safetensors;
 
-pub(crate) use gguf::{Choice, gguf_layout, hex};
-pub use gguf::{RESERVED_TENSOR, SourceFacts};
+pub(crate) use gguf::{Choice, PartOfPlan, ReservedPart, gguf_layout, hex};
+pub use gguf::{PartFacts, RESERVED_TENSOR};
+pub use shards::{INDEX_FILE, Shard};
 
-/// A conversion: one safetensors file and how each of its tensors is made.
+/// A conversion: what it is made of and what it makes. Integers and names only, so that its JSON is the same
+/// on every machine.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Plan {
-    /// What becomes the file's `__metadata__`, in the order it is written.
-    pub metadata: BTreeMap<String, String>,
-    /// The tensors in the order of their bytes.
-    pub tensors: Vec<PlannedTensor>,
-    /// The file's first bytes: the length of the header and the header.
-    #[serde(skip)]
-    pub head: Vec<u8>,
-    /// Bytes of the whole file.
-    pub bytes: u64,
+    /// Raised whenever the same plan would make other bytes.
+    pub format: u32,
+    /// The containers that tensors are made from, in order.
+    pub parts: Vec<PartFacts>,
+    /// Bytes that a shard was to have at the most; `None` for one file.
+    pub shard_size: Option<u64>,
+    /// The files, in order.
+    pub shards: Vec<Shard>,
+}
+
+/// [`Plan::format`] of this version.
+pub(crate) const FORMAT: u32 = 1;
+
+impl Plan {
+    /// SHA-256 of its JSON, in hexadecimal: two plans of one hash make the same bytes.
+    #[must_use]
+    pub fn hash(&self) -> String {
+        // Strings and numbers into memory: serialising them can't fail.
+        hex(&Sha256::digest(serde_json::to_vec(self).unwrap_or_default()))
+    }
+
+    /// Bytes of all files together.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.shards.iter().map(Shard::bytes).sum()
+    }
+
+    /// Tensors of all files together.
+    #[must_use]
+    pub fn tensor_count(&self) -> usize {
+        self.tensors().count()
+    }
+
+    /// All tensors, shard by shard, in the order of their bytes.
+    pub fn tensors(&self) -> impl Iterator<Item = &PlannedTensor> {
+        self.shards.iter().flat_map(|shard| &shard.tensors)
+    }
 }
 
 /// One tensor of the output.
@@ -41,7 +72,7 @@ pub struct PlannedTensor {
     pub dtype: Dtype,
     /// Its shape, row-major.
     pub shape: Vec<u64>,
-    /// Where its bytes go, from the end of the header.
+    /// Where its bytes go, from the end of its file's header.
     pub offsets: Range<u64>,
     /// How they come to be.
     pub recipe: Recipe,
@@ -55,15 +86,31 @@ impl PlannedTensor {
     }
 }
 
-/// How a tensor's bytes come to be: those of some ranges of the source, one behind the other, changed unit by
-/// unit.
+/// How a tensor's bytes come to be: those of some pieces, one behind the other, changed unit by unit.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Recipe {
-    /// Where the bytes are in the source, not empty.
-    pub pieces: Vec<Range<u64>>,
+    /// Where the bytes are, none empty.
+    pub pieces: Vec<Piece>,
     /// What is done with them.
     pub step: Step,
+}
+
+/// A run of a container's bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Piece {
+    /// Position of the container in the plan.
+    pub part: usize,
+    /// The bytes, from the container's start.
+    pub range: Range<u64>,
+}
+
+impl Piece {
+    /// How many bytes it has.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.range.end - self.range.start
+    }
 }
 
 /// What is done with a source's bytes on their way.
@@ -113,7 +160,8 @@ impl Step {
     }
 }
 
-/// A tensor of a plan in the making: what a planner decides, before places in the file are given out.
+/// A tensor of a plan in the making: what a planner decides, before places in files are given out.
+#[derive(Clone, Debug, Serialize)]
 pub(crate) struct Draft {
     pub(crate) name: String,
     pub(crate) dtype: Dtype,
@@ -124,25 +172,16 @@ pub(crate) struct Draft {
 impl Draft {
     fn bytes(&self) -> Result<u64, ConvertError> {
         let (from, to) = self.recipe.step.unit(self.dtype);
-        let source = self.recipe.pieces.iter().try_fold(0_u64, |sum, piece| sum.checked_add(piece.end - piece.start));
+        let source = self.recipe.pieces.iter().try_fold(0_u64, |sum, piece| sum.checked_add(piece.bytes()));
         source.and_then(|source| (source / from).checked_mul(to)).ok_or(ConvertError::Overflow)
     }
 }
 
-impl Plan {
-    /// Gives each tensor its place and makes the header.
-    pub(crate) fn lay_out(metadata: BTreeMap<String, String>, mut drafts: Vec<Draft>) -> Result<Self, ConvertError> {
-        drafts.sort_by(|a, b| b.dtype.cmp(&a.dtype).then_with(|| a.name.cmp(&b.name)));
-        let mut end = 0_u64;
-        let mut tensors = Vec::with_capacity(drafts.len());
-        for draft in drafts {
-            let start = end;
-            end = start.checked_add(draft.bytes()?).ok_or(ConvertError::Overflow)?;
-            let Draft { name, dtype, shape, recipe } = draft;
-            tensors.push(PlannedTensor { name, dtype, shape, offsets: start..end, recipe });
-        }
-        let head = safetensors::head(&metadata, &tensors)?;
-        let bytes = end.checked_add(head.len() as u64).ok_or(ConvertError::Overflow)?;
-        Ok(Self { metadata, tensors, head, bytes })
-    }
+/// One file of some tensors, for tests of what is written.
+#[cfg(test)]
+pub(crate) fn shard_of(metadata: &Metadata, drafts: Vec<Draft>) -> Result<Shard, ConvertError> {
+    Ok(shards::lay_out(metadata, drafts, None)?.remove(0))
 }
+
+/// The string map of every file of a plan.
+pub(crate) type Metadata = BTreeMap<String, String>;

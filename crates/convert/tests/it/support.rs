@@ -88,7 +88,7 @@ pub(crate) fn convert(input: &Path, output: &Path, options: &Options) -> Result<
 
 pub(crate) fn run(source: Arc<dyn Source>, output: &Path, options: &Options) -> Result<Report, ConvertError> {
     let model = Model::open(source)?;
-    model.convert(&model.plan(&options.plan)?, output, options.run, &|_| ())
+    model.convert(&model.plan(&options.plan)?, output, &options.run, &|_| ())
 }
 
 /// The names in a folder, sorted.

@@ -3,7 +3,7 @@
 use std::fs::OpenOptions;
 use std::path::Path;
 
-use gguf2st_convert::{ConvertError, Existing, Model, restore, verify};
+use gguf2st_convert::{ConvertError, Existing, Model, Weights, restore, verify};
 use gguf2st_gguf::ByteOrder;
 use gguf2st_source::SourceError;
 
@@ -46,7 +46,7 @@ fn before_the_data_is_read() {
         let model = Model::open(open(&input)).unwrap();
         let plan = model.plan(&raw().plan).unwrap();
         cut(&input, 4096);
-        let error = model.convert(&plan, &folder.path().join("out"), raw().run, &|_| ()).unwrap_err();
+        let error = model.convert(&plan, &folder.path().join("out"), &raw().run, &|_| ()).unwrap_err();
         assert!(is_cut(&error), "{error}");
         assert_eq!(names(&folder), ["in"]);
     }
@@ -62,12 +62,12 @@ fn while_it_is_restored_or_compared() {
     for open in [file_source, mmap_source] {
         let copy = folder.path().join("copy");
         std::fs::copy(&output, &copy).unwrap();
-        let source = open(&copy);
+        let weights = Weights::open(vec![open(&copy)]).unwrap();
         cut(&copy, len / 2);
-        let error = restore(&*source, &folder.path().join("back"), Existing::Keep, None, &|_| ()).unwrap_err();
+        let error = restore(&weights, &folder.path().join("back"), Existing::Keep, None, &|_| ()).unwrap_err();
         assert!(is_cut(&error), "{error}");
         let model = Model::open(file_source(&input)).unwrap();
-        let error = verify(&*source, &model, None, &|_| ()).unwrap_err();
+        let error = verify(&weights, &model, None, &|_| ()).unwrap_err();
         assert!(is_cut(&error), "{error}");
         std::fs::remove_file(copy).unwrap();
     }

@@ -1,6 +1,5 @@
-use gguf2st_convert::{Comparison, FloatDtype, Model, Values, verify};
+use gguf2st_convert::{Comparison, FloatDtype, Model, Values, Weights, verify};
 use gguf2st_gguf::ByteOrder;
-use gguf2st_source::FileSource;
 
 use crate::support::{convert, file_source, folder, mixed, raw, to, write};
 
@@ -50,5 +49,5 @@ fn what_is_missing_added_or_of_another_kind_is_told() {
 
 fn compare(output: &std::path::Path, input: &std::path::Path) -> Comparison {
     let model = Model::open(file_source(input)).unwrap();
-    verify(&FileSource::open(output).unwrap(), &model, None, &|_| ()).unwrap()
+    verify(&Weights::open_path(output).unwrap(), &model, None, &|_| ()).unwrap()
 }
