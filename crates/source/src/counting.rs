@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
-use crate::{BoxFuture, Source, SourceError};
+use crate::{BoxFuture, RemoteStats, Source, SourceError};
 
 /// A test aid: passes everything on to another source and notes which ranges were asked for.
 ///
@@ -111,12 +111,6 @@ impl<S: Source> Source for CountingSource<S> {
 
     fn intact(&self) -> Result<(), SourceError> {
         self.inner.intact()
-    }
-
-    fn fetch(&self, range: Range<u64>) -> Option<BoxFuture<'_, Result<Bytes, SourceError>>> {
-        let fetched = self.inner.fetch(range.clone())?;
-        self.log().push(range);
-        Some(fetched)
     }
 
     fn is_remote(&self) -> bool {

@@ -53,5 +53,8 @@ pub use counting::CountingSource;
 pub use error::SourceError;
 pub use escape::EscapedPath;
 pub use file::FileSource;
+pub use location::Location;
 pub use mmap::MmapSource;
+pub use options::{Environment, Local, NoRanges, OpenOptions, Retry};
 pub use source::{BoxFuture, Source};
+pub use stats::RemoteStats;

@@ -1,7 +1,6 @@
 //! How to open a location.
 
 use std::collections::BTreeMap;
-use std::env;
 use std::ffi::OsString;
 use std::fmt;
 #[cfg(any(feature = "hub", feature = "ollama"))]
@@ -132,7 +131,7 @@ impl Environment {
     /// The variable's value, if it is set.
     pub(crate) fn get(&self, name: &str) -> Option<OsString> {
         let value = match &self.0 {
-            None => env::var_os(name),
+            None => std::env::var_os(name),
             Some(variables) => variables.get(std::ffi::OsStr::new(name)).cloned(),
         };
         value.filter(|value| !value.is_empty())
@@ -162,7 +161,7 @@ impl Environment {
         let text = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
         let wanted = |(name, value): &(String, String)| name.starts_with(prefix) && !value.is_empty();
         match &self.0 {
-            None => env::vars_os().filter_map(text).filter(wanted).collect(),
+            None => std::env::vars_os().filter_map(text).filter(wanted).collect(),
             Some(given) => given.iter().map(|(k, v)| (k.clone(), v.clone())).filter_map(text).filter(wanted).collect(),
         }
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::SourceError;
+use crate::{RemoteStats, SourceError};
 
 /// What [`Source::fetch`] gives.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -102,7 +102,7 @@ pub trait Source: Send + Sync + fmt::Debug {
     /// As [`read`](Source::read). What `buf` holds after an error is not said.
     fn read_into(&self, offset: u64, buf: &mut [u8]) -> Result<(), SourceError>;
 
-    /// The bytes of `range`, fetched while others wait.
+    /// Exactly the bytes of `range`, fetched while others wait.
     ///
     /// `None` for sources whose reads are local: their callers run [`read`](Source::read) on threads that
     /// may block. The future can be awaited on any runtime, does nothing before it is polled, and gives up
@@ -121,13 +121,6 @@ pub trait Source: Send + Sync + fmt::Debug {
     /// [`SourceError::CutShort`], [`SourceError::Changed`], [`SourceError::LostPage`] or
     /// [`SourceError::Replaced`], by what happened; [`SourceError::Read`] if it can't be told.
     fn intact(&self) -> Result<(), SourceError>;
-
-    /// Exactly the bytes of `range`, fetched while others wait; `None` for sources whose reads are local, which
-    /// callers run on threads that may block.
-    fn fetch(&self, range: Range<u64>) -> Option<BoxFuture<'_, Result<Bytes, SourceError>>> {
-        let _ = range;
-        None
-    }
 
     /// Whether bytes come across a network, so that [`fetch`](Source::fetch) gives a future and a request costs
     /// far more than the bytes next to those asked for.
@@ -200,9 +193,6 @@ macro_rules! forward {
             }
             fn remote_stats(&self) -> Option<RemoteStats> {
                 (**self).remote_stats()
-            }
-            fn fetch(&self, range: Range<u64>) -> Option<BoxFuture<'_, Result<Bytes, SourceError>>> {
-                (**self).fetch(range)
             }
             fn is_remote(&self) -> bool {
                 (**self).is_remote()
