@@ -231,7 +231,7 @@ mod tests {
             drawn(90),
             "converting ██████████████░░░░░░░░░░░░░░ 512.0 GiB of 1.00 TiB, 52.4 MiB/s, 2 h 47 min left"
         );
-        assert_eq!(drawn(50), "converting ████████░░░░░░░░░ 50%, 2 h 47 min left");
+        assert_eq!(drawn(50), "converting █████████░░░░░░░░░ 50%, 2 h 47 min left");
         assert_eq!(drawn(36).trim_end(), "converting 50%, 2 h 47 min left");
         assert_eq!(drawn(33).trim_end(), "50%");
     }
