@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
-use crate::{BoxFuture, Source, SourceError};
+use crate::{BoxFuture, RemoteStats, Source, SourceError};
 
 /// A test aid: passes everything on to another source and notes which ranges were asked for.
 ///
@@ -102,14 +102,15 @@ impl<S: Source> Source for CountingSource<S> {
         self.inner.read_into(offset, buf)
     }
 
-    fn intact(&self) -> Result<(), SourceError> {
-        self.inner.intact()
-    }
-
+    /// Counts where the source inside fetches; where it does not, its caller reads, and that counts.
     fn fetch(&self, range: Range<u64>) -> Option<BoxFuture<'_, Result<Bytes, SourceError>>> {
         let fetched = self.inner.fetch(range.clone())?;
         self.log().push(range);
         Some(fetched)
+    }
+
+    fn intact(&self) -> Result<(), SourceError> {
+        self.inner.intact()
     }
 
     fn is_remote(&self) -> bool {
@@ -121,6 +122,10 @@ impl<S: Source> Source for CountingSource<S> {
     }
 
     // Not `as_file`: what is copied inside the system would not be counted.
+
+    fn remote_stats(&self) -> Option<RemoteStats> {
+        self.inner.remote_stats()
+    }
 
     fn hands_out_views(&self) -> bool {
         self.inner.hands_out_views()

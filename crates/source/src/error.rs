@@ -10,7 +10,9 @@ use crate::EscapedPath;
 /// Why a source could not be opened, read or trusted.
 ///
 /// Each message is one line, says which file it is about (escaped, see [`EscapedPath`]) and includes
-/// the system's own words where there are any; `source()` is therefore always `None`.
+/// the system's own words where there are any; `source()` is therefore always `None`. Remote sources are
+/// called by their addresses without credentials, query and fragment (see [`Location`](crate::Location)),
+/// and nothing else that a message holds shows those either.
 ///
 /// ```
 /// use gguf2st_source::{FileSource, SourceError};
@@ -120,5 +122,103 @@ pub enum SourceError {
         path: PathBuf,
         /// The first byte of the first page that was lost.
         offset: u64,
+    },
+
+    /// What was typed begins like an address of a known kind but is none.
+    #[error("{}: not an address: {reason}", EscapedPath(address))]
+    Address {
+        /// As much of it as can be shown.
+        address: PathBuf,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+
+    /// The address is of a kind that this program was built without.
+    #[error("{}: this program was built without addresses of this kind (feature `{feature}` of gguf2st-source)", EscapedPath(address))]
+    FeatureOff {
+        /// The address, redacted.
+        address: PathBuf,
+        /// The cargo feature that is missing.
+        feature: &'static str,
+    },
+
+    /// Something that the address needs besides itself is missing or wrong: a variable of the
+    /// environment, a token, a store on this machine.
+    #[error("{}: {reason}", EscapedPath(address))]
+    Setup {
+        /// The address, redacted.
+        address: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+
+    /// The server understood and said no; asking again would not help.
+    #[error("{}: the server refuses with status {status}: {hint}", EscapedPath(address))]
+    Refused {
+        /// The address, redacted.
+        address: PathBuf,
+        /// The status of HTTP: 401, 403, 404, …
+        status: u16,
+        /// What it most likely means.
+        hint: &'static str,
+    },
+
+    /// The server could not be reached, or broke off, again and again.
+    #[error(
+        "{}: bytes {} to {} cannot be fetched: {reason} ({attempts} attempts)",
+        EscapedPath(address), range.start, range.end
+    )]
+    Fetch {
+        /// The address, redacted.
+        address: PathBuf,
+        /// The bytes that were still wanted.
+        range: Range<u64>,
+        /// What went wrong the last time.
+        reason: String,
+        /// How many requests there were since the last progress.
+        attempts: u32,
+    },
+
+    /// The server's answer contradicts the request, itself or an earlier one.
+    #[error("{}: the server's answer can't be used: {reason}", EscapedPath(address))]
+    Answer {
+        /// The address, redacted.
+        address: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+
+    /// The server gives whole files only, and this one is not to be kept in a temporary file that far.
+    #[error(
+        "{}: the server has no ranges, and only the first {limit} bytes may be kept in a temporary file; download the file instead",
+        EscapedPath(address)
+    )]
+    NoRanges {
+        /// The address, redacted.
+        address: PathBuf,
+        /// How many bytes may be kept; see [`NoRanges`](crate::NoRanges).
+        limit: u64,
+    },
+
+    /// The server gives whole files only, and the temporary file for it could not be written or read.
+    #[error("{}: the server has no ranges, and the temporary file for its bytes failed: {error}", EscapedPath(address))]
+    Spool {
+        /// The address, redacted.
+        address: PathBuf,
+        /// What the system said: no space left, for example.
+        error: io::Error,
+    },
+
+    /// What the address leads to is not what it led to when it was opened.
+    #[error("{}: changed while in use: its {what} was {expected} when it was opened and is {found} now", EscapedPath(address))]
+    Replaced {
+        /// The address, redacted.
+        address: PathBuf,
+        /// What differs: `ETag`, `Last-Modified`, `length`.
+        what: &'static str,
+        /// What it was; escaped.
+        expected: String,
+        /// What it is; escaped.
+        found: String,
     },
 }

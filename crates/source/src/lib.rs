@@ -34,15 +34,27 @@ mod counting;
 mod error;
 mod escape;
 mod file;
+#[cfg(feature = "hub")]
+mod hub;
+mod location;
 mod mmap;
+#[cfg(feature = "ollama")]
+mod ollama;
+mod options;
 mod os;
+#[cfg(feature = "http")]
+mod remote;
 #[cfg(unix)]
 mod sigbus;
 mod source;
+mod stats;
 
 pub use counting::CountingSource;
 pub use error::SourceError;
 pub use escape::EscapedPath;
 pub use file::FileSource;
+pub use location::Location;
 pub use mmap::MmapSource;
+pub use options::{Environment, Local, NoRanges, OpenOptions, Retry};
 pub use source::{BoxFuture, Source};
+pub use stats::RemoteStats;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::SourceError;
+use crate::{RemoteStats, SourceError};
 
 /// What [`Source::fetch`] gives.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -102,22 +102,25 @@ pub trait Source: Send + Sync + fmt::Debug {
     /// As [`read`](Source::read). What `buf` holds after an error is not said.
     fn read_into(&self, offset: u64, buf: &mut [u8]) -> Result<(), SourceError>;
 
+    /// Exactly the bytes of `range`, fetched while others wait.
+    ///
+    /// `None` for sources whose reads are local: their callers run [`read`](Source::read) on threads that
+    /// may block. The future can be awaited on any runtime, does nothing before it is polled, and gives up
+    /// when it is dropped. Its errors are those of `read`.
+    fn fetch(&self, range: Range<u64>) -> Option<BoxFuture<'_, Result<Bytes, SourceError>>> {
+        let _ = range;
+        None
+    }
+
     /// Whether the source is still what was opened.
     ///
     /// Call it after the last use of the bytes and before trusting what was made of them.
     ///
     /// # Errors
     ///
-    /// [`SourceError::CutShort`], [`SourceError::Changed`] or [`SourceError::LostPage`], by what
-    /// happened; [`SourceError::Read`] if it can't be told.
+    /// [`SourceError::CutShort`], [`SourceError::Changed`], [`SourceError::LostPage`] or
+    /// [`SourceError::Replaced`], by what happened; [`SourceError::Read`] if it can't be told.
     fn intact(&self) -> Result<(), SourceError>;
-
-    /// Exactly the bytes of `range`, fetched while others wait; `None` for sources whose reads are local, which
-    /// callers run on threads that may block.
-    fn fetch(&self, range: Range<u64>) -> Option<BoxFuture<'_, Result<Bytes, SourceError>>> {
-        let _ = range;
-        None
-    }
 
     /// Whether bytes come across a network, so that [`fetch`](Source::fetch) gives a future and a request costs
     /// far more than the bytes next to those asked for.
@@ -140,6 +143,11 @@ pub trait Source: Send + Sync + fmt::Debug {
     /// nothing.
     fn hands_out_views(&self) -> bool {
         false
+    }
+
+    /// What a remote source has asked of its server so far; `None` for local ones.
+    fn remote_stats(&self) -> Option<RemoteStats> {
+        None
     }
 
     /// A hint: the bytes of `range` have been used and will not be wanted soon.
@@ -177,11 +185,14 @@ macro_rules! forward {
             fn read_into(&self, offset: u64, buf: &mut [u8]) -> Result<(), SourceError> {
                 (**self).read_into(offset, buf)
             }
+            fn fetch(&self, range: Range<u64>) -> Option<BoxFuture<'_, Result<Bytes, SourceError>>> {
+                (**self).fetch(range)
+            }
             fn intact(&self) -> Result<(), SourceError> {
                 (**self).intact()
             }
-            fn fetch(&self, range: Range<u64>) -> Option<BoxFuture<'_, Result<Bytes, SourceError>>> {
-                (**self).fetch(range)
+            fn remote_stats(&self) -> Option<RemoteStats> {
+                (**self).remote_stats()
             }
             fn is_remote(&self) -> bool {
                 (**self).is_remote()

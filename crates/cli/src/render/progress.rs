@@ -4,8 +4,10 @@
 use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use gguf2st_source::EscapedPath;
@@ -20,83 +22,106 @@ const SILENT: Duration = Duration::from_secs(1);
 /// Between two lines where there is no terminal.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Between two drawings of a bar that stands still.
-const TICK: Duration = Duration::from_millis(200);
+/// Between two drawings of a bar.
+const TICK: Duration = Duration::from_millis(100);
 
-/// The progress of one piece of work. Told of bytes from any thread.
+/// The progress of one piece of work. Told of bytes from any thread; a thread of its own shows it, so that
+/// those that work never wait for a terminal, and it goes on while nothing advances.
 #[derive(Debug)]
 pub(crate) struct Progress {
-    verb: &'static str,
-    total: u64,
     start: Instant,
-    done: AtomicU64,
-    shown: Shown,
-}
-
-#[derive(Debug)]
-enum Shown {
-    Nothing,
-    Bar(ProgressBar),
-    /// When the next line is due.
-    Lines(Mutex<Instant>),
+    done: Arc<AtomicU64>,
+    /// Dropping the sender ends the thread.
+    display: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
 impl Progress {
     /// Begins work on so many bytes; `verb` says what is done to them.
     pub(crate) fn new(verb: &'static str, total: u64, global: GlobalArgs) -> Self {
         let start = Instant::now();
-        let shown = if global.quiet {
-            Shown::Nothing
-        } else if out::stderr_obeys() {
-            let hidden = ProgressDrawTarget::hidden();
-            Shown::Bar(ProgressBar::with_draw_target(Some(total), hidden).with_message(verb))
-        } else {
-            Shown::Lines(Mutex::new(start + SILENT))
-        };
-        Self { verb, total, start, done: AtomicU64::new(0), shown }
+        let done = Arc::new(AtomicU64::new(0));
+        let work = Work { verb, total, start, done: Arc::clone(&done) };
+        let display = (!global.quiet).then(|| {
+            let (sender, ended) = channel();
+            let show = move || if out::stderr_obeys() { work.draw(&ended) } else { work.tell(&ended) };
+            // Without a thread to spare there is no progress to be seen, only to be made.
+            Some((sender, thread::Builder::new().name("progress".into()).spawn(show).ok()?))
+        });
+        Self { start, done, display: display.flatten() }
     }
 
     pub(crate) fn advance(&self, bytes: u64) {
-        let done = (self.done.fetch_add(bytes, Ordering::Relaxed) + bytes).min(self.total);
-        match &self.shown {
-            Shown::Nothing => {}
-            Shown::Bar(bar) => {
-                if bar.is_hidden() && self.start.elapsed() >= SILENT {
-                    bar.set_style(style(out::stderr_width()));
-                    bar.set_draw_target(ProgressDrawTarget::stderr());
-                    // Also while nothing advances: reading stalls, or the last bytes are made durable.
-                    bar.enable_steady_tick(TICK);
-                }
-                bar.set_position(done);
-            }
-            Shown::Lines(due) => {
-                // Who does not get the lock leaves the line to who has it.
-                if let Ok(mut due) = due.try_lock()
-                    && Instant::now() >= *due
-                {
-                    *due = Instant::now() + PAUSE;
-                    let rate = done as f64 / self.start.elapsed().as_secs_f64();
-                    // Nobody to tell of a failure of standard error.
-                    let _ = writeln!(io::stderr(), "gguf2st: {} {}", self.verb, figures(done, self.total, rate));
-                }
-            }
-        }
+        self.done.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Takes the bar away; gives the seconds since the start.
-    pub(crate) fn finish(&self) -> f64 {
-        if let Shown::Bar(bar) = &self.shown {
-            bar.finish_and_clear();
-        }
+    pub(crate) fn finish(mut self) -> f64 {
+        self.end();
         self.start.elapsed().as_secs_f64()
+    }
+
+    fn end(&mut self) {
+        if let Some((sender, thread)) = self.display.take() {
+            drop(sender);
+            // If it panicked, it has said so.
+            let _ = thread.join();
+        }
     }
 }
 
 /// An error leaves no half-drawn bar behind.
 impl Drop for Progress {
     fn drop(&mut self) {
-        self.finish();
+        self.end();
     }
+}
+
+/// What the display knows of the work.
+struct Work {
+    verb: &'static str,
+    total: u64,
+    start: Instant,
+    done: Arc<AtomicU64>,
+}
+
+impl Work {
+    fn done(&self) -> u64 {
+        self.done.load(Ordering::Relaxed).min(self.total)
+    }
+
+    /// Draws a bar over and over until the work has ended.
+    fn draw(&self, ended: &Receiver<()>) {
+        if goes_on(ended, SILENT) {
+            let bar = ProgressBar::with_draw_target(Some(self.total), ProgressDrawTarget::stderr())
+                .with_style(style(out::stderr_width()))
+                .with_message(self.verb)
+                .with_elapsed(self.start.elapsed());
+            loop {
+                bar.set_position(self.done());
+                if !goes_on(ended, TICK) {
+                    break;
+                }
+            }
+            bar.finish_and_clear();
+        }
+    }
+
+    /// Writes a line now and then until the work has ended.
+    fn tell(&self, ended: &Receiver<()>) {
+        let mut pause = SILENT;
+        while goes_on(ended, pause) {
+            let done = self.done();
+            let rate = done as f64 / self.start.elapsed().as_secs_f64();
+            // Nobody to tell of a failure of standard error.
+            let _ = writeln!(io::stderr(), "gguf2st: {} {}", self.verb, figures(done, self.total, rate));
+            pause = PAUSE;
+        }
+    }
+}
+
+/// Waits; whether the work still goes on then.
+fn goes_on(ended: &Receiver<()>, pause: Duration) -> bool {
+    ended.recv_timeout(pause) == Err(RecvTimeoutError::Timeout)
 }
 
 /// As much as fits on one line of so many columns, since what wraps flickers. The longest figures are
@@ -104,8 +129,8 @@ impl Drop for Progress {
 fn template(width: usize) -> &'static str {
     match width {
         80.. => "{msg} {wide_bar} {figures}",
-        40.. => "{msg} {wide_bar} {percent}%, {left}",
-        28.. => "{msg} {percent}%, {left}",
+        48.. => "{msg} {wide_bar} {percent}%, {left}",
+        34.. => "{msg} {percent}%, {left}",
         4.. => "{percent}%",
         _ => "",
     }
@@ -113,7 +138,9 @@ fn template(width: usize) -> &'static str {
 
 fn style(width: usize) -> ProgressStyle {
     let style = ProgressStyle::with_template(template(width)).unwrap_or_else(|_| ProgressStyle::default_bar());
-    let all = |state: &ProgressState| (state.pos(), state.len().unwrap_or_default(), state.per_sec());
+    // Since the start: indicatif's own rate takes the first position for a leap.
+    let rate = |state: &ProgressState| state.pos() as f64 / state.elapsed().as_secs_f64();
+    let all = move |state: &ProgressState| (state.pos(), state.len().unwrap_or_default(), rate(state));
     style
         // Whole blocks only: parts of one are not in every font.
         .progress_chars("█░")
@@ -182,12 +209,12 @@ mod tests {
         assert_eq!(left(5, 4, 1.0), "finishing");
     }
 
-    /// Drawn as it would be on a terminal of that width.
+    /// Half of 1 TiB after 10,000 s, drawn as it would be on a terminal of that width.
     fn drawn(width: u16) -> String {
         let terminal = indicatif::InMemoryTerm::new(5, width);
         let bar =
             ProgressBar::with_draw_target(Some(1 << 40), ProgressDrawTarget::term_like(Box::new(terminal.clone())));
-        bar.set_message("converting");
+        let bar = bar.with_elapsed(Duration::from_secs(10_000)).with_message("converting");
         bar.set_style(style(width.into()));
         bar.set_position(1 << 39);
         bar.tick();
@@ -200,6 +227,13 @@ mod tests {
             let drawn = drawn(width);
             assert!(!drawn.contains('\n'), "{width}: {drawn}");
         }
+        assert_eq!(
+            drawn(90),
+            "converting ██████████████░░░░░░░░░░░░░░ 512.0 GiB of 1.00 TiB, 52.4 MiB/s, 2 h 47 min left"
+        );
+        assert_eq!(drawn(50), "converting █████████░░░░░░░░░ 50%, 2 h 47 min left");
+        assert_eq!(drawn(36).trim_end(), "converting 50%, 2 h 47 min left");
+        assert_eq!(drawn(33).trim_end(), "50%");
     }
 
     #[test]

@@ -3,8 +3,13 @@
 #![allow(clippy::print_stdout, reason = "a test says what it skips")]
 
 mod check;
+mod convert;
 mod environment;
 mod facts;
 mod inspect;
 mod man;
+mod outputs;
+mod restore;
 mod util;
+mod values;
+mod verify;

@@ -9,8 +9,9 @@ fn pages() {
     let folder = Folder::new();
     fs::create_dir(folder.path("man1")).unwrap();
     assert_eq!(folder.run(["man", "man1"]).done(), "");
-    for page in ["gguf2st.1", "gguf2st-inspect.1", "gguf2st-check.1", "gguf2st-completions.1", "gguf2st-man.1"] {
-        let text = fs::read_to_string(folder.path("man1").join(page)).expect(page);
+    for page in ["", "-inspect", "-check", "-convert", "-restore", "-verify", "-completions", "-man"] {
+        let page = format!("gguf2st{page}.1");
+        let text = fs::read_to_string(folder.path("man1").join(&page)).expect(&page);
         assert!(text.contains("Examples:"), "{page}");
     }
     assert!(folder.run(["man"]).done().contains(".TH gguf2st 1"));

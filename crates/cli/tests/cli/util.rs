@@ -7,6 +7,7 @@ use std::process::{Command, Output, Stdio};
 
 use gguf2st_gguf::is_deceptive;
 use gguf2st_gguf::write::Builder;
+use serde_json::Value;
 use tempfile::TempDir;
 
 /// A folder in which the program is run, so that the paths it prints are the same everywhere.
@@ -31,6 +32,15 @@ impl Folder {
 
     pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
         self.0.path().join(name)
+    }
+
+    /// The names in it, sorted: hidden files too.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.0).expect("the folder can be read");
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
     }
 
     pub(crate) fn command(&self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
@@ -75,12 +85,32 @@ impl Said {
         self.out
     }
 
+    /// What it printed where it found something to object to.
+    pub(crate) fn found(self) -> String {
+        assert_eq!((self.status, &*self.err), (1, ""), "{}", self.out);
+        self.out
+    }
+
     /// What it complained of, where it could not be done.
     pub(crate) fn refused(self) -> String {
         assert_eq!(self.status, 2, "{self:?}");
         assert_eq!(self.err.matches('\n').count(), 1, "one line: {:?}", self.err);
         self.err
     }
+}
+
+/// The small model that lies in the repository: tensors of six types.
+pub(crate) fn tiny() -> PathBuf {
+    testdata("tiny-llama.gguf")
+}
+
+/// The header of a safetensors file: its tensors by name, without `__metadata__`.
+pub(crate) fn safetensors(file: &[u8]) -> serde_json::Map<String, Value> {
+    let (length, rest) = file.split_first_chunk().expect("a length");
+    let length = usize::try_from(u64::from_le_bytes(*length)).expect("a length");
+    let mut header: serde_json::Map<_, _> = serde_json::from_slice(&rest[..length]).expect("a header of JSON");
+    header.remove("__metadata__").expect("a string map");
+    header
 }
 
 /// A file of the corpus.
