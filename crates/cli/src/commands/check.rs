@@ -42,7 +42,7 @@ fn conversion(model: &Model, checks: &[Check]) -> Check {
         return Check::new(NAME, Verdict::Fail, "refused for what fails above");
     }
     match model.plan(&PlanOptions { values: Values::Raw, ..PlanOptions::default() }) {
-        Ok(plan) => Check::new(NAME, Verdict::Ok, format!("{} bytes as raw safetensors", plan.bytes)),
+        Ok(plan) => Check::new(NAME, Verdict::Ok, format!("{} bytes as raw safetensors", plan.bytes())),
         Err(error) => Check::new(NAME, Verdict::Fail, error.to_string()),
     }
 }
@@ -100,7 +100,7 @@ fn failed(error: &ParserError) -> &'static str {
         ParserError::CountTooLarge { place: Place::Header, .. } => "counts",
         ParserError::AlignmentType { .. } | ParserError::AlignmentValue { .. } => "alignment",
         ParserError::EmptyKey { .. } | ParserError::DuplicateKey { .. } => "metadata_keys",
-        ParserError::DuplicateTensor { .. } => "tensor_names",
+        ParserError::DuplicateTensor { .. } | ParserError::EmptyTensorName { .. } => "tensor_names",
         _ => "parse",
     }
 }

@@ -12,13 +12,17 @@ use crate::render::{Out, units};
 
 pub(super) fn run(args: &ConvertArgs, global: GlobalArgs, out: &mut Out) -> Result<Outcome, Failure> {
     let model = Model::open(open::plainly(&args.model)?)?;
-    let plan = model.plan(&PlanOptions { values: values(args.dtype), keep_f32: args.keep_f32.clone() })?;
+    let plan = model.plan(&PlanOptions {
+        values: values(args.dtype),
+        keep_f32: args.keep_f32.clone(),
+        ..PlanOptions::default()
+    })?;
     if !global.quiet {
         warn_of_strays(&plan, &args.keep_f32);
     }
     let options = RunOptions { strict: args.strict, ..run_options(args.work) };
-    let progress = Progress::new("converting", plan.bytes, global);
-    let report = model.convert(&plan, &args.output, options, &|bytes| progress.advance(bytes))?;
+    let progress = Progress::new("converting", plan.bytes(), global);
+    let report = model.convert(&plan, &args.output, &options, &|bytes| progress.advance(bytes))?;
     let seconds = progress.finish();
     if !global.quiet {
         warn_of_overflow(&model, &report);
@@ -30,7 +34,7 @@ pub(super) fn run(args: &ConvertArgs, global: GlobalArgs, out: &mut Out) -> Resu
 /// Says where finite values became infinite, and what holds them.
 fn warn_of_overflow(model: &Model, report: &Report) {
     for (name, count) in &report.overflowed {
-        let tensor = model.file().tensors().find(name);
+        let tensor = model.tensors().map(|(_, tensor)| tensor).find(|tensor| tensor.name == name.as_bytes());
         // Every other type decodes to f32.
         let wide = tensor.is_some_and(|tensor| tensor.ggml_type == GgmlType::F64);
         let holds = if wide { "auto" } else { "f32" };
@@ -42,7 +46,7 @@ fn warn_of_overflow(model: &Model, report: &Report) {
 
 /// Says which texts of `--keep-f32` are in no name: they are misspelt.
 fn warn_of_strays(plan: &Plan, keep_f32: &[String]) {
-    for text in keep_f32.iter().filter(|text| !plan.tensors.iter().any(|tensor| tensor.name.contains(*text))) {
+    for text in keep_f32.iter().filter(|text| !plan.tensors().any(|tensor| tensor.name.contains(*text))) {
         warning(format_args!("--keep-f32: no tensor's name contains {:?}", Escaped(text.as_bytes())));
     }
 }

@@ -1,6 +1,6 @@
 //! `gguf2st verify OUT --against MODEL`
 
-use gguf2st_convert::Model;
+use gguf2st_convert::{Model, Weights};
 
 use crate::args::{GlobalArgs, VerifyArgs};
 use crate::error::{Failure, Outcome};
@@ -10,11 +10,11 @@ use crate::render::progress::Progress;
 use crate::render::verify::{write_json, write_text};
 
 pub(super) fn run(args: &VerifyArgs, global: GlobalArgs, out: &mut Out) -> Result<Outcome, Failure> {
-    let output = open::plainly(&args.output)?;
+    let weights = Weights::open_path(&args.output)?;
     let model = Model::open(open::plainly(&args.against)?)?;
-    let progress = Progress::new("comparing", output.len(), global);
+    let progress = Progress::new("comparing", weights.bytes(), global);
     let threads = args.threads.threads;
-    let comparison = gguf2st_convert::verify(&*output, &model, threads, &|bytes| progress.advance(bytes))?;
+    let comparison = gguf2st_convert::verify(&weights, &model, threads, &|bytes| progress.advance(bytes))?;
     progress.finish();
     let written = if args.json { write_json(out, args, &comparison) } else { write_text(out, &comparison) };
     match written.map_err(Failure::output) {

@@ -63,7 +63,7 @@ fn what_was_changed_is_refused() {
     // A letter of the container's head, which lies in the reserved tensor, behind the header's names.
     let head = raw.windows(4).rposition(|window| window == b"GGUF").unwrap();
     for (at, byte, reason) in [
-        (head + 5, 9, "is not that of gguf2st.head_sha256"),
+        (head + 5, 9, "is not that of gguf2st.reserved"),
         (position(b"token_embd.weight\":{"), b'x', "missing or was changed"),
         (position(b"gguf2st.source_bytes"), 0x1f, "header is not right"),
     ] {
