@@ -1,4 +1,4 @@
-"""`convert --dtype raw` makes what the safetensors library reads, losing nothing; `restore` gives the container back."""
+"""`convert --dtype raw` makes what the safetensors library reads, losing nothing; `restore` gives it back."""
 
 import json
 import mmap
@@ -7,9 +7,10 @@ import struct
 import tempfile
 
 import numpy
-from gguf import GGUFReader
+from gguf import GGUFEndian, GGUFReader
 from safetensors import safe_open
 
+from decoders import little
 from program import run, same, sha256
 
 # ggml types that safetensors has too.
@@ -30,7 +31,8 @@ def expected(tensor) -> tuple[str, list[int]]:
 
 
 def check_header(path: str, model: str, reader: GGUFReader) -> None:
-    """The file by hand, without the library: every tensor's bytes are the container's."""
+    """The file by hand, without the library: every tensor's bytes are the container's, its numbers little-endian."""
+    big = reader.endianess == GGUFEndian.BIG
     with open(path, "rb") as file, open(model, "rb") as source:
         (length,) = struct.unpack("<Q", file.read(8))
         header = json.loads(file.read(length))
@@ -44,7 +46,11 @@ def check_header(path: str, model: str, reader: GGUFReader) -> None:
             start, end = (8 + length + offset for offset in entry["data_offsets"])
             theirs = int(tensor.data_offset)
             same(f"{tensor.name}: bytes", end - start, int(tensor.n_bytes))
-            equal = data[start:end] == container[theirs : theirs + int(tensor.n_bytes)]
+            if big and entry["dtype"] != "U8":
+                wanted = little(tensor.tensor_type, tensor.data, big).tobytes()
+            else:
+                wanted = container[theirs : theirs + int(tensor.n_bytes)]
+            equal = data[start:end] == wanted
             assert equal, f"{tensor.name}: the bytes differ"
 
 
@@ -62,7 +68,7 @@ def check_library(path: str, reader: GGUFReader) -> None:
             if kind in NUMPY:
                 values = file.get_tensor(tensor.name)
                 same(f"{tensor.name}: numpy's dtype", values.dtype, numpy.dtype(NUMPY[kind]))
-                equal = values.tobytes() == tensor.data.tobytes()
+                equal = values.tobytes() == little(tensor.tensor_type, tensor.data, big=False).tobytes()
                 assert equal, f"{tensor.name}: the values differ from GGUFReader's"
 
 

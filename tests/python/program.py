@@ -4,12 +4,17 @@ import hashlib
 import subprocess
 
 
-def run(*arguments: str) -> bytes:
-    """Runs the program to its end and gives what it printed."""
+def done(*arguments: str) -> subprocess.CompletedProcess:
+    """Runs the program to its end."""
     done = subprocess.run(arguments, stdin=subprocess.DEVNULL, capture_output=True, timeout=600)
     words = " ".join(arguments[1:])
     assert done.returncode == 0, f"`{words}` ended with {done.returncode}: {done.stderr.decode(errors='replace')}"
-    return done.stdout
+    return done
+
+
+def run(*arguments: str) -> bytes:
+    """Runs the program to its end and gives what it printed."""
+    return done(*arguments).stdout
 
 
 def same(what: str, ours, theirs) -> None:

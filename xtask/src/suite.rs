@@ -61,7 +61,7 @@ fn tests(report: &mut Report) {
     );
 }
 
-/// The models that are committed.
+/// The models that are committed, and the golden vectors, of which the checks make containers with all types.
 fn small_models() -> Result<Vec<PathBuf>> {
     let testdata = root().join("testdata");
     let mut models = vec![testdata.join("tiny-llama.gguf")];
@@ -70,5 +70,6 @@ fn small_models() -> Result<Vec<PathBuf>> {
     }
     models.retain(|path| path.extension().is_some_and(|extension| extension == "gguf"));
     models.sort();
+    models.push(testdata.join("golden"));
     Ok(models)
 }

@@ -268,7 +268,8 @@ fn write_tensors<H: AsRef<[u8]>>(out: &mut impl Write, look: Look, file: &GgufFi
     })
 }
 
-/// A second table, since a terminal is not wide enough for both in one.
+/// A second table, since a terminal is not wide enough for both in one. Where it is not even for this one,
+/// names stand above their figures.
 fn write_stats<H: AsRef<[u8]>>(
     out: &mut impl Write,
     look: Look,
@@ -278,37 +279,80 @@ fn write_stats<H: AsRef<[u8]>>(
 ) -> io::Result<()> {
     let tensors = file.tensors();
     let kept = || tensors.iter().zip(stats).filter(|(tensor, _)| view.keeps(tensor.name));
-    let figures = ["values", "min", "max", "mean", "std", "NaN", "Inf", "zeros"];
-    let [values, min, max, mean, std, nan, inf, zeros] = figures.map(|title| Column::new(title, 20).right());
+    let name = |tensor: &TensorInfo<'_>| Name(tensor.name, view.extent).to_string();
+    let row = |tensor: &TensorInfo<'_>, stats: &Stats| {
+        let [values, min, max, mean, std, nan, inf, zeros] = figures(stats);
+        [name(tensor), values, min, max, mean, std, nan, inf, zeros]
+    };
+    let [values, min, max, mean, std, nan, inf, zeros] = FIGURES.map(|title| Column::new(title, 20).right());
     let columns = [Column::new("tensor", NAME_COLUMNS), values, min, max, mean, std, nan, inf, zeros];
     let mut table = Table::new(look, columns, "");
-    let cells = |tensor: &TensorInfo<'_>, stats: &Option<Stats>| {
-        let name = Name(tensor.name, view.extent).to_string();
-        let Some(stats) = stats else {
-            let [a, b, c, d, e, f, g, h] = [""; 8].map(str::to_owned);
-            return [name, a, b, c, d, e, f, g, h];
-        };
-        let float = |value: Option<f64>| value.map_or_else(|| "-".into(), units::short);
-        let count = |count: u64| count.to_string();
-        [
-            name,
-            count(stats.values),
-            float(stats.min),
-            float(stats.max),
-            float(stats.mean),
-            float(stats.std),
-            count(stats.nan),
-            count(stats.infinite),
-            count(stats.zeros),
-        ]
-    };
-    kept().for_each(|(tensor, stats)| table.fit(&cells(&tensor, stats)));
-    table.write_titles(out)?;
+    let mut below = Table::new(look, FIGURES.map(|title| Column::new(title, 20).right()), "").indent(2);
+    for (tensor, stats) in kept() {
+        // A long name widens its column though there are no figures behind it.
+        table.fit(&row(&tensor, &stats.unwrap_or_default()));
+        below.fit(&figures(&stats.unwrap_or_default()));
+    }
+    let apart = table.cramped();
+    if apart { below.write_titles(out) } else { table.write_titles(out) }?;
     kept().try_for_each(|(tensor, stats)| match stats {
-        Some(_) => table.write_wrapped(out, &cells(&tensor, stats), ""),
+        Some(stats) if apart => {
+            writeln!(out, "{}", name(&tensor))?;
+            below.write_wrapped(out, &figures(stats), "")
+        }
+        Some(stats) => table.write_wrapped(out, &row(&tensor, stats), ""),
         None => {
-            let name = Name(tensor.name, view.extent);
-            writeln!(out, "{name}  {} has no decoder for {}-endian files", tensor.ggml_type, file.byte_order().name())
+            let (name, order) = (name(&tensor), file.byte_order().name());
+            writeln!(out, "{name}  {} has no decoder for {order}-endian files", tensor.ggml_type)
         }
     })
+}
+
+const FIGURES: [&str; 8] = ["values", "min", "max", "mean", "std", "NaN", "Inf", "zeros"];
+
+fn figures(stats: &Stats) -> [String; 8] {
+    let float = |value: Option<f64>| value.map_or_else(|| "-".into(), units::short);
+    let count = |count: u64| count.to_string();
+    [
+        count(stats.values),
+        float(stats.min),
+        float(stats.max),
+        float(stats.mean),
+        float(stats.std),
+        count(stats.nan),
+        count(stats.infinite),
+        count(stats.zeros),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gguf2st_gguf::write::Builder;
+    use gguf2st_gguf::{GgmlType, parse_gguf};
+
+    #[test]
+    fn statistics_on_a_terminal_that_is_too_narrow_for_names_beside_them() {
+        let container = Builder::new().tensor("blk.0.attn_norm.weight", &[4], GgmlType::F32).container(|_, _| ());
+        let container = container.unwrap();
+        let file = parse_gguf(&container[..], container.len() as u64).unwrap();
+        let view = View { tensors: true, stats: None, query: None, extent: Extent::Brief };
+        let stats = [Some(Stats::default())];
+        let written = |width| {
+            let mut out = Vec::new();
+            write_stats(&mut out, Look { color: false, width: Some(width) }, &file, &view, &stats).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(
+            written(70),
+            "tensor                  values  min  max  mean  std  NaN  Inf  zeros\n\
+             blk.0.attn_norm.weight       0    -    -     -    -    0    0      0\n"
+        );
+        assert_eq!(
+            written(60),
+            "  values  min  max  mean  std  NaN  Inf  zeros\n\
+             blk.0.attn_norm.weight\n\
+             \x20      0    -    -     -    -    0    0      0\n"
+        );
+    }
 }

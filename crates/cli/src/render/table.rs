@@ -141,8 +141,11 @@ impl<const N: usize> Table<N> {
         self.indent + self.columns.iter().zip(cells).map(width).sum::<usize>()
     }
 
-    fn cramped(&self) -> bool {
-        self.look.width.is_some_and(|width| width < self.last_column() + CRAMPED)
+    /// Whether the terminal is too narrow for the columns that are found so far.
+    pub(crate) fn cramped(&self) -> bool {
+        // Without a title the last column holds a remark here and there, which may stand below.
+        let least = if self.last.is_empty() { self.last_column() - GAP } else { self.last_column() + CRAMPED };
+        self.look.width.is_some_and(|width| width < least)
     }
 }
 
@@ -196,6 +199,22 @@ mod tests {
              overlong_key\n    more of\n    these words\n\
              none\n"
         );
+    }
+
+    #[test]
+    fn without_a_last_column_the_others_take_the_whole_line() {
+        let written = |width| {
+            let look = Look { color: false, width: Some(width) };
+            let mut table = Table::new(look, [Column::new("key", 8), Column::new("n", 8).right()], "");
+            let cells = ["name".to_owned(), "1000".to_owned()];
+            table.fit(&cells);
+            let mut out = Vec::new();
+            table.write_titles(&mut out).unwrap();
+            table.write_wrapped(&mut out, &cells, "").unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(written(10), "key      n\nname  1000\n");
+        assert_eq!(written(9), "key  n\nname  1000\n");
     }
 
     #[test]
