@@ -57,7 +57,7 @@ pub enum ConvertError {
     },
 
     /// Finite values became infinite, and that was to be an error.
-    #[error("tensor {:?} has finite values that are too large for {dtype}; choose bf16 or f32, or leave out --strict", Escaped(tensor.as_bytes()))]
+    #[error("tensor {:?} has finite values that are too large for {dtype}; a wider dtype holds them, and without --strict they become infinite", Escaped(tensor.as_bytes()))]
     Overflowed {
         /// The tensor.
         tensor: String,

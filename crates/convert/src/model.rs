@@ -17,6 +17,9 @@ pub use set::SetFault;
 /// What is asked for first: the whole head of most models without a large vocabulary.
 const FIRST_READ: u64 = 256 << 10;
 
+/// What is asked for next at the least: the whole head of nearly all the others.
+const NEXT_READ: u64 = 1 << 20;
+
 /// What a user points at. Opening it reads heads and nothing else.
 #[derive(Clone, Debug)]
 pub struct Model {
@@ -33,8 +36,9 @@ pub struct Part {
 }
 
 impl Part {
-    /// Reads and parses the head: what the parser asks for, and as much again, so that a head of any length
-    /// takes few reads.
+    /// Reads and parses the head: first a little, then more than what the parser says it is likely to take so far,
+    /// since a vocabulary's other arrays follow its tokens. So heads take three reads, and twice their bytes, at
+    /// the most.
     ///
     /// # Errors
     ///
@@ -47,7 +51,10 @@ impl Part {
         let file = loop {
             head = extend(&*source, head, want.min(len))?;
             match parse_gguf(head.clone(), len) {
-                Err(ParserError::NeedMore { have, at_least }) => want = at_least.max(have * 2),
+                Err(ParserError::NeedMore { have, likely, .. }) => {
+                    let generous = if have <= FIRST_READ { likely * 2 } else { likely + likely / 2 };
+                    want = generous.max(NEXT_READ);
+                }
                 parsed => break parsed,
             }
         };

@@ -14,6 +14,36 @@ mod imp {
         file.write_all_at(bytes, offset)
     }
 
+    /// Copies bytes from one file to another without them passing through this process, where system and file
+    /// systems allow; `false` where they do not, and nothing was copied.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn copy_range(from: &File, mut offset: u64, to: &File, mut at: u64, bytes: u64) -> io::Result<bool> {
+        let end = offset + bytes;
+        while offset < end {
+            let left = usize::try_from(end - offset).unwrap_or(usize::MAX);
+            match rustix::fs::copy_file_range(from, Some(&mut offset), to, Some(&mut at), left) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(_) => {}
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) if offset == end - bytes && cannot_copy(error) => return Ok(false),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether an error says that these files can't be copied so, as across file systems or on old kernels.
+    #[cfg(target_os = "linux")]
+    fn cannot_copy(error: rustix::io::Errno) -> bool {
+        use rustix::io::Errno;
+        [Errno::XDEV, Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP, Errno::BADF, Errno::PERM].contains(&error)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn copy_range(_: &File, _: u64, _: &File, _: u64, _: u64) -> io::Result<bool> {
+        Ok(false)
+    }
+
     /// Bytes that the file system of a folder has left for this user.
     pub(crate) fn free_space(folder: &Path) -> io::Result<u64> {
         let stat = rustix::fs::statvfs(folder)?;
@@ -46,6 +76,10 @@ mod imp {
     use std::io;
     use std::os::windows::fs::FileExt;
     use std::path::Path;
+
+    pub(crate) fn copy_range(_: &File, _: u64, _: &File, _: u64, _: u64) -> io::Result<bool> {
+        Ok(false)
+    }
 
     pub(crate) fn write_all_at(file: &File, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
         while !bytes.is_empty() {

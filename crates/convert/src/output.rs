@@ -54,14 +54,19 @@ impl Output {
         if let Some(permissions) = os::permissions() {
             builder.permissions(permissions);
         }
-        let file = builder.tempfile_in(folder).map_err(|error| cannot(path, "creating it", error))?;
+        // By its kind alone: the whole text names the temporary file, which is gone.
+        let file = builder.tempfile_in(folder).map_err(|error| cannot(path, "creating it", error.kind().into()))?;
         file.as_file().set_len(bytes).map_err(|error| cannot(path, "making room", error))?;
         Ok(Self { path: path.into(), file, existing })
     }
 
-    /// The open file, for copies inside the system.
-    pub(crate) fn as_file(&self) -> &fs::File {
+    fn as_file(&self) -> &fs::File {
         self.file.as_file()
+    }
+
+    /// Copies bytes of another file inside the system; `false` where that is impossible, and nothing was copied.
+    pub(crate) fn copy_from(&self, file: &fs::File, from: u64, offset: u64, bytes: u64) -> Result<bool, ConvertError> {
+        os::copy_range(file, from, self.as_file(), offset, bytes).map_err(|error| cannot(&self.path, "writing", error))
     }
 
     /// Writes bytes at an offset; from any thread, in any order.

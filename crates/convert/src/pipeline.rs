@@ -24,7 +24,7 @@ use crate::cores::{on_all_cores, threads};
 use crate::error::ConvertError;
 use crate::model::Model;
 use crate::output::Output;
-use crate::plan::{Piece, Shard, hex};
+use crate::plan::{Shard, Step, hex};
 use crate::tile::{Load, Maker, Tile, loads, tiles};
 
 /// How a plan is carried out. None of it changes a byte of the output.
@@ -127,7 +127,7 @@ pub(crate) fn make(
     };
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            if let Err(error) = fetch_all(model, shard, options, sender) {
+            if let Err(error) = fetch_all(model, shard, options, with_digest, sender) {
                 work.fail(error);
             }
         });
@@ -194,10 +194,12 @@ struct Loaded {
     room: (OwnedSemaphorePermit, OwnedSemaphorePermit),
 }
 
-/// Bytes of a source: a view, or a buffer that goes back to be used again.
+/// Bytes of a source: a view, a buffer that goes back to be used again, or none, because they are to be copied
+/// from file to file inside the system.
 enum Buffer {
     View(Bytes),
     Pooled(Vec<u8>, Arc<Pool>),
+    InFile,
 }
 
 /// Buffers of local reads, used again and again.
@@ -210,6 +212,7 @@ impl Deref for Buffer {
         match self {
             Self::View(bytes) => bytes,
             Self::Pooled(bytes, _) => bytes,
+            Self::InFile => &[],
         }
     }
 }
@@ -228,6 +231,7 @@ fn fetch_all(
     model: &Model,
     shard: &Shard,
     options: &RunOptions,
+    with_digest: bool,
     sender: mpsc::Sender<Loaded>,
 ) -> Result<(), ConvertError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -261,8 +265,10 @@ fn fetch_all(
             };
             let source = Arc::clone(model.parts()[load.run.source.part].source());
             let (sender, pool) = (sender.clone(), Arc::clone(&pool));
+            let step = shard.tensors[load.tensor].recipe.step;
+            let in_file = step == Step::Copy && !with_digest && source.as_file().is_some();
             fetches.spawn(async move {
-                let bytes = fetch(source, &load, pool).await;
+                let bytes = if in_file { Ok(Buffer::InFile) } else { fetch(source, &load, pool).await };
                 // Nobody receives after a failure, which has been noted.
                 let _ = sender.send(Loaded { load, bytes, room }).await;
             });
@@ -342,8 +348,13 @@ impl Work<'_> {
         if self.failed.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let bytes = bytes?;
+        let source = model.parts()[load.run.source.part].source();
         let tensor = &self.shard.tensors[load.tensor];
+        let bytes = match bytes? {
+            Buffer::InFile if self.copied(&**source, &load)? => return Ok(()),
+            Buffer::InFile => Buffer::View(source.read(load.run.source.range.clone())?),
+            bytes => bytes,
+        };
         let mut rest: &[u8] = &bytes;
         for (position, tile) in (load.first_tile..).zip(load.tiles(tensor)) {
             if self.options.stop.is_requested() {
@@ -354,11 +365,21 @@ impl Work<'_> {
             self.tile(maker, (load.tensor, position), &tile, stored)?;
             rest = behind;
         }
-        let Piece { part, range } = load.run.source.clone();
-        model.parts()[part].source().drop_range(range);
+        source.drop_range(load.run.source.range);
         // Only now, when its last tile is written, is there room for another.
         drop((bytes, room));
         Ok(())
+    }
+
+    /// Copies a load from file to file inside the system, where that is possible.
+    fn copied(&self, source: &dyn Source, load: &Load) -> Result<bool, ConvertError> {
+        let Some(file) = source.as_file() else { return Ok(false) };
+        let at = self.shard.head.len() as u64 + self.shard.tensors[load.tensor].offsets.start + load.run.offset;
+        let copied = self.output.copy_from(file, load.run.source.range.start, at, load.run.bytes)?;
+        if copied {
+            (self.progress)(load.run.bytes);
+        }
+        Ok(copied)
     }
 
     /// Makes and writes the tile at a position of the shard, of the tensor at a position.

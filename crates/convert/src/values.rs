@@ -33,7 +33,8 @@ pub struct Stats {
     pub max: Option<f64>,
     /// The mean of the finite values.
     pub mean: Option<f64>,
-    /// The standard deviation of the finite values, of all and not of a sample.
+    /// The standard deviation of the finite values, of all and not of a sample; `None` too where their squares
+    /// overflow.
     pub std: Option<f64>,
 }
 
@@ -238,7 +239,8 @@ impl Sums {
         let any = self.finite > 0.0;
         Stats {
             mean: any.then_some(self.mean),
-            std: any.then(|| (self.squares / self.finite).max(0.0).sqrt()),
+            // Squares of values beyond 1e154 overflow: then it is not known, rather than wrong.
+            std: any.then(|| (self.squares / self.finite).sqrt()).filter(|std| std.is_finite()),
             ..self.stats
         }
     }
@@ -270,5 +272,6 @@ mod tests {
         assert_eq!((stats.min, stats.max, stats.mean), (Some(-0.0), Some(6.0), Some(2.0)));
         assert_eq!(of(&[&[f64::NAN]]).mean, None);
         assert_eq!(of(&[]), Stats::default());
+        assert_eq!(of(&[&[0.1, -1e300]]).std, None);
     }
 }

@@ -57,6 +57,8 @@ pub enum ParserError {
         have: u64,
         /// Bytes that the next attempt needs at the least.
         at_least: u64,
+        /// Bytes that what is being read is likely to take, by what was seen of it: never fewer.
+        likely: u64,
     },
 
     /// The container ends inside something that it declares.

@@ -208,10 +208,10 @@ impl<'h> Reader<'h> {
         self.read_bytes(len).map(|_| ())
     }
 
-    /// Passes `count` strings. Vocabularies are most of what there is to read, and each length has to be known
+    /// Passes `count` strings, which end at `least` at the earliest. Vocabularies are most of what there is to read, and each length has to be known
     /// before the next can be found: so the loop decides version and byte order once and carries one position.
-    fn skip_strings(&mut self, count: u64) -> Result<()> {
-        let layout = self.layout;
+    fn skip_strings(&mut self, count: u64, least: u64) -> Result<()> {
+        let (layout, start) = (self.layout, self.offset());
         let passed = if layout.narrow {
             self.pass_strings::<4>(count, |length| u64::from(layout.u32(length)))
         } else if layout.order == ByteOrder::Little {
@@ -219,8 +219,20 @@ impl<'h> Reader<'h> {
         } else {
             self.pass_strings::<8>(count, u64::from_be_bytes)
         };
-        // Where the loop stopped early, the next string is read as any other, for its error.
-        if passed < count { self.skip_string() } else { Ok(()) }
+        if passed == count {
+            return Ok(());
+        }
+        // Where the loop stopped early, the next string is read as any other, for its error; the rest of them is
+        // likely to be as long as those seen.
+        let seen = u128::from(self.offset() - start);
+        let whole = seen.checked_mul(count.into()).and_then(|bytes| bytes.checked_div(passed.into())).unwrap_or(0);
+        self.skip_string().map_err(|error| match error {
+            ParserError::NeedMore { have, at_least, likely } => {
+                let end = u64::try_from(u128::from(start) + whole).unwrap_or(u64::MAX).min(self.container_len);
+                ParserError::NeedMore { have, at_least: at_least.max(least), likely: likely.max(end).max(least) }
+            }
+            error => error,
+        })
     }
 
     /// Passes strings as long as they are whole, `count` at the most; says how many.
@@ -296,16 +308,22 @@ impl<'h> Reader<'h> {
         }
         let element = self.read_value_type()?;
         let count = self.read_length()?;
-        self.weigh(count, self.layout.min_size(element), array_items(element))?;
+        let weighed = self.weigh(count, self.layout.min_size(element), array_items(element));
         let start = self.position;
         match element {
-            ValueType::String => self.skip_strings(count)?,
+            // A head too short for the least that they take still shows how long they are likely to be.
+            ValueType::String => match weighed {
+                Err(ParserError::NeedMore { at_least: least, .. }) => self.skip_strings(count, least)?,
+                weighed => weighed.and_then(|()| self.skip_strings(count, 0))?,
+            },
             ValueType::Array => {
+                weighed?;
                 for _ in 0..count {
                     self.skip_array(depth + 1)?;
                 }
             }
             fixed => {
+                weighed?;
                 self.read_bytes(count * self.layout.min_size(fixed))?;
             }
         }
@@ -330,7 +348,7 @@ impl<'h> Reader<'h> {
         match offset.checked_add(bytes).filter(|end| *end <= self.container_len) {
             None => ParserError::UnexpectedEof { bytes, offset, len: self.container_len, place: self.place() },
             Some(end) if end > MAX_HEAD => ParserError::HeadTooLarge { end, limit: MAX_HEAD, place: self.place() },
-            Some(end) => ParserError::NeedMore { have: self.head.len() as u64, at_least: end },
+            Some(end) => ParserError::NeedMore { have: self.head.len() as u64, at_least: end, likely: end },
         }
     }
 }

@@ -346,7 +346,7 @@ fn changed_anywhere() {
 fn is_fed(container: &[u8], whole: &Result<String, ParserError>, have: usize, place: &str) -> Option<usize> {
     let len = container.len() as u64;
     match parse_gguf(&container[..have], len) {
-        Err(ParserError::NeedMore { have: told, at_least }) => {
+        Err(ParserError::NeedMore { have: told, at_least, .. }) => {
             assert_eq!(told, have as u64, "{place}");
             assert!(at_least > told && at_least <= len, "{place}: wants {at_least} of {len}, has {have}");
             if whole.is_ok() {
