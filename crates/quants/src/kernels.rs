@@ -35,11 +35,13 @@ enum Set {
     Plain,
     #[cfg(target_arch = "x86_64")]
     Avx2(arch::avx2::Avx2),
+    #[cfg(all(target_arch = "aarch64", target_endian = "little", target_feature = "neon"))]
+    Neon,
 }
 
 impl Kernels {
     /// The set that [`decode`](crate::decode) uses: the fastest, or the one that the environment
-    /// variable `GGUF2ST_KERNELS` names (`plain`, `avx2`). It is looked at once.
+    /// variable `GGUF2ST_KERNELS` names (`plain`, `avx2`, `neon`). It is looked at once.
     ///
     /// # Errors
     ///
@@ -74,6 +76,8 @@ impl Kernels {
         let mut sets = vec![Self(Set::Plain)];
         #[cfg(target_arch = "x86_64")]
         sets.extend(arch::avx2::Avx2::detect().map(|avx2| Self(Set::Avx2(avx2))));
+        #[cfg(all(target_arch = "aarch64", target_endian = "little", target_feature = "neon"))]
+        sets.push(Self(Set::Neon));
         sets
     }
 
@@ -84,6 +88,8 @@ impl Kernels {
             Set::Plain => "plain",
             #[cfg(target_arch = "x86_64")]
             Set::Avx2(_) => "avx2",
+            #[cfg(all(target_arch = "aarch64", target_endian = "little", target_feature = "neon"))]
+            Set::Neon => "neon",
         }
     }
 
@@ -97,6 +103,8 @@ impl Kernels {
             Set::Plain => block::kernel(ggml_type),
             #[cfg(target_arch = "x86_64")]
             Set::Avx2(avx2) => avx2.kernel(ggml_type).or_else(|| block::kernel(ggml_type)),
+            #[cfg(all(target_arch = "aarch64", target_endian = "little", target_feature = "neon"))]
+            Set::Neon => arch::neon::kernel(ggml_type).or_else(|| block::kernel(ggml_type)),
         }
     }
 }

@@ -134,7 +134,10 @@ pub enum SourceError {
     },
 
     /// The address is of a kind that this program was built without.
-    #[error("{}: this program was built without addresses of this kind (feature `{feature}` of gguf2st-source)", EscapedPath(address))]
+    #[error(
+        "{}: this program was built without addresses of this kind (feature `{feature}` of gguf2st-source)",
+        EscapedPath(address)
+    )]
     FeatureOff {
         /// The address, redacted.
         address: PathBuf,
@@ -210,7 +213,10 @@ pub enum SourceError {
     },
 
     /// What the address leads to is not what it led to when it was opened.
-    #[error("{}: changed while in use: its {what} was {expected} when it was opened and is {found} now", EscapedPath(address))]
+    #[error(
+        "{}: changed while in use: its {what} was {expected} when it was opened and is {found} now",
+        EscapedPath(address)
+    )]
     Replaced {
         /// The address, redacted.
         address: PathBuf,

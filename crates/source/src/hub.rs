@@ -34,9 +34,10 @@ pub(crate) fn open(name: PathBuf, hub: &Hub, options: &OpenOptions) -> Result<Ar
     let path = format!("{root}/{owner}/{repo}/resolve/{revision}/{}", file.join("/"));
     let secret = match token(environment) {
         None => None,
-        Some(token) => Some(Secret::bearer(&token).ok_or_else(|| {
-            missing("the token for the Hub holds characters that can't be sent".to_owned())
-        })?),
+        Some(token) => Some(
+            Secret::bearer(&token)
+                .ok_or_else(|| missing("the token for the Hub holds characters that can't be sent".to_owned()))?,
+        ),
     };
     let origin = HttpOrigin::new(name.clone(), &Web { path, ..base }, hints::HUB, options)?;
     let origin = if secret.is_some() { origin.with_secret(secret) } else { origin };

@@ -8,8 +8,6 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-#[cfg(feature = "hub")]
-pub(crate) use address::{Hub, encode};
 #[cfg(feature = "object-store")]
 pub(crate) use address::Bucket;
 pub(crate) use address::Kind;
@@ -17,6 +15,8 @@ pub(crate) use address::Kind;
 pub(crate) use address::Ollama;
 #[cfg(feature = "http")]
 pub(crate) use address::Web;
+#[cfg(feature = "hub")]
+pub(crate) use address::{Hub, encode};
 
 use crate::{EscapedPath, FileSource, Local, MmapSource, OpenOptions, Source, SourceError};
 

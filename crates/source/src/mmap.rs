@@ -1,8 +1,8 @@
 //! A local file, mapped.
 #![allow(unsafe_code)] // making the mapping
 
-use std::io;
 use std::fs::File;
+use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;

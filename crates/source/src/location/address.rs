@@ -226,7 +226,8 @@ fn ollama(_: &'static str, rest: &str) -> Result<Kind, &'static str> {
         _ => (rest, None),
     };
     let parts = name.split('/').count();
-    let host = |at: usize, part: &str| at == 0 && parts == 3 && part.split(':').count() <= 2 && part.split(':').all(plain);
+    let host =
+        |at: usize, part: &str| at == 0 && parts == 3 && part.split(':').count() <= 2 && part.split(':').all(plain);
     let good = name.split('/').enumerate().all(|(at, part)| plain(part) || host(at, part));
     if parts > 3 || !good || !tag.is_none_or(plain) {
         return Err("it should be ollama://MODEL, ollama://MODEL:TAG or ollama://NAMESPACE/MODEL:TAG");

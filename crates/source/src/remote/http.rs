@@ -70,7 +70,12 @@ pub(crate) struct HttpOrigin {
 }
 
 impl HttpOrigin {
-    pub(crate) fn new(name: PathBuf, web: &Web, hints: hints::Hints, options: &OpenOptions) -> Result<Self, SourceError> {
+    pub(crate) fn new(
+        name: PathBuf,
+        web: &Web,
+        hints: hints::Hints,
+        options: &OpenOptions,
+    ) -> Result<Self, SourceError> {
         let wrong = |reason| SourceError::Address { address: name.clone(), reason };
         let mut text = format!("{}://{}{}", web.scheme, web.host, web.path);
         if let Some(query) = &web.query {
@@ -270,7 +275,8 @@ fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
 /// The range and the whole length in `bytes 0-9/100`, either of which may be a star.
 fn content_range(said: &str) -> Option<(Option<Range<u64>>, Option<u64>)> {
     // No sign, no blank.
-    let number = |digits: &str| digits.bytes().all(|digit| digit.is_ascii_digit()).then(|| digits.parse::<u64>().ok())?;
+    let number =
+        |digits: &str| digits.bytes().all(|digit| digit.is_ascii_digit()).then(|| digits.parse::<u64>().ok())?;
     let (unit, rest) = said.trim().split_once(' ')?;
     let (range, len) = rest.trim().split_once('/')?;
     if !unit.eq_ignore_ascii_case("bytes") {
@@ -286,7 +292,7 @@ fn content_range(said: &str) -> Option<(Option<Range<u64>>, Option<u64>)> {
 }
 
 /// How long to wait, said in seconds or by a date.
-fn retry_after(said: &str) -> Option<Duration> {
+pub(super) fn retry_after(said: &str) -> Option<Duration> {
     match said.trim().parse() {
         Ok(seconds) => Some(Duration::from_secs(seconds)),
         Err(_) => httpdate::parse_http_date(said.trim()).ok()?.duration_since(SystemTime::now()).ok(),
@@ -339,8 +345,17 @@ mod tests {
         assert_eq!(content_range("Bytes 5-5/*"), Some((Some(5..6), None)));
         assert_eq!(content_range("bytes */7"), Some((None, Some(7))));
         for odd in [
-            "", "bytes", "bytes 0-9", "0-9/100", "items 0-9/100", "bytes 9-0/100", "bytes -9/100", "bytes +0-9/100",
-            "bytes 0-18446744073709551615/100", "bytes 0-9/99999999999999999999", "bytes 0-/100",
+            "",
+            "bytes",
+            "bytes 0-9",
+            "0-9/100",
+            "items 0-9/100",
+            "bytes 9-0/100",
+            "bytes -9/100",
+            "bytes +0-9/100",
+            "bytes 0-18446744073709551615/100",
+            "bytes 0-9/99999999999999999999",
+            "bytes 0-/100",
         ] {
             assert_eq!(content_range(odd), None, "{odd}");
         }

@@ -23,8 +23,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-pub(crate) use self::http::{HttpOrigin, Secret, hints};
 use self::backoff::Backoff;
+#[cfg(feature = "hub")]
+pub(crate) use self::http::Secret;
+pub(crate) use self::http::{HttpOrigin, hints};
 use crate::file::in_memory;
 #[cfg(feature = "object-store")]
 use crate::location::Bucket;
@@ -46,13 +48,21 @@ pub(crate) fn open_web(name: PathBuf, web: &Web, options: &OpenOptions) -> Resul
 
 /// Opens an object of a store.
 #[cfg(feature = "object-store")]
-pub(crate) fn open_bucket(name: PathBuf, bucket: &Bucket, options: &OpenOptions) -> Result<Arc<dyn Source>, SourceError> {
+pub(crate) fn open_bucket(
+    name: PathBuf,
+    bucket: &Bucket,
+    options: &OpenOptions,
+) -> Result<Arc<dyn Source>, SourceError> {
     let origin = object::ObjectOrigin::new(name.clone(), bucket, options)?;
     open(name, Box::new(origin), options)
 }
 
 /// Opens what an origin has.
-pub(crate) fn open(name: PathBuf, origin: Box<dyn Origin>, options: &OpenOptions) -> Result<Arc<dyn Source>, SourceError> {
+pub(crate) fn open(
+    name: PathBuf,
+    origin: Box<dyn Origin>,
+    options: &OpenOptions,
+) -> Result<Arc<dyn Source>, SourceError> {
     runtime::start().map_err(|error| SourceError::Open { path: name.clone(), error })?;
     let remote = Arc::new(Remote {
         name,
@@ -209,6 +219,10 @@ impl Remote {
     ///
     /// Gives back the answer of a server that has no ranges, if nothing was read before.
     async fn fill(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<Option<Whole>, SourceError> {
+        buf.try_reserve_exact(in_memory(&range).len()).map_err(|_| {
+            let error = io::ErrorKind::OutOfMemory.into();
+            SourceError::Read { path: self.name.clone(), range: range.clone(), error }
+        })?;
         let mut backoff = Backoff::new(self.retry);
         let (mut at, mut end) = (range.start, range.end);
         while at < end {
@@ -235,20 +249,22 @@ impl Remote {
                 let empty = version.len == 0 && *at == 0;
                 self.expect(version)?;
                 *end = self.len().min(*end);
-                return if empty || at == end { Ok(None) } else { Err(self.unusable("bytes inside the file are said to be outside")) };
+                return if empty || at == end {
+                    Ok(None)
+                } else {
+                    Err(self.unusable("bytes inside the file are said to be outside"))
+                };
             }
         };
         if range.start != *at || range.end > *end || range.end > version.len || range.is_empty() {
-            let answer = format!("bytes {} to {} of {} are not those asked for, {at} to {end}", range.start, range.end, version.len);
+            let answer = format!(
+                "bytes {} to {} of {} are not those asked for, {at} to {end}",
+                range.start, range.end, version.len
+            );
             return Err(self.unusable(answer));
         }
         self.expect(version)?;
         *end = self.len().min(*end);
-        let room = in_memory(&(*at..*end)).len();
-        buf.try_reserve_exact(room).map_err(|_| {
-            let error = io::ErrorKind::OutOfMemory.into();
-            Trouble::Lasting(SourceError::Read { path: self.name.clone(), range: *at..*end, error })
-        })?;
         while *at < range.end {
             let Some(mut piece) = body.next().await? else {
                 return Err(Trouble::passing(format!("the answer ended {} bytes early", range.end - *at)));
@@ -324,7 +340,10 @@ struct RemoteSource {
 
 impl RemoteSource {
     /// What reads the range, free of `self`, or its bytes if they are here already.
-    fn reading(&self, range: Range<u64>) -> Result<Bytes, impl Future<Output = Result<Bytes, SourceError>> + Send + 'static> {
+    fn reading(
+        &self,
+        range: Range<u64>,
+    ) -> Result<Bytes, impl Future<Output = Result<Bytes, SourceError>> + Send + 'static> {
         let have = self.first.len() as u64;
         if range.end <= have {
             return Ok(self.first.slice(in_memory(&range)));

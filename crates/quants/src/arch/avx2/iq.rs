@@ -2,8 +2,9 @@
 
 use core::arch::x86_64::*;
 
+use super::super::quants::Part;
 use super::k::twice;
-use super::lanes::{Part, half};
+use super::lanes::half;
 use super::legacy::{bits_to_bytes, nibbles};
 use crate::block::bytes_at;
 use crate::block::iq1::{IQ1_M, IQ1_S};

@@ -2,7 +2,8 @@
 
 use core::arch::x86_64::*;
 
-use super::lanes::{Part, half};
+use super::super::quants::Part;
+use super::lanes::half;
 use super::legacy::signed_bytes;
 use crate::block::k::{Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, Q8_K};
 use crate::target::Target;

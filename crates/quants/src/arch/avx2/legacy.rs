@@ -2,7 +2,8 @@
 
 use core::arch::x86_64::*;
 
-use super::lanes::{Part, half, scaled};
+use super::super::quants::Part;
+use super::lanes::{half, scaled};
 use crate::block::legacy::{Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q8_1};
 use crate::target::Target;
 

@@ -2,7 +2,8 @@
 
 use core::arch::x86_64::*;
 
-use super::lanes::{Part, half};
+use super::super::quants::Part;
+use super::lanes::half;
 use super::legacy::{bits_to_bytes, nibbles};
 use crate::block::binary::{Q1_0, Q2_0};
 use crate::block::micro::{E2M1_DOUBLED, HALF_OF_UE4M3, MXFP4, NVFP4};

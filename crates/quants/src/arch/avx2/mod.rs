@@ -18,7 +18,7 @@ mod ternary;
 
 use gguf2st_gguf::GgmlType;
 
-use self::lanes::{Quants, VALUES};
+use super::quants::{Quants, VALUES};
 use crate::block::Block;
 use crate::block::binary::{Q1_0, Q2_0};
 use crate::block::iq1::{IQ1_M, IQ1_S};

@@ -2,8 +2,9 @@
 
 use core::arch::x86_64::*;
 
+use super::super::quants::Part;
 use super::k::two_bits;
-use super::lanes::{Part, half};
+use super::lanes::half;
 use crate::block::bytes_at;
 use crate::block::ternary::{POW3, TQ1_0, TQ2_0};
 
