@@ -3,6 +3,8 @@
 
 mod support;
 
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -72,6 +74,7 @@ fn what_is_asked_for() {
     let request = &server.requests()[0];
     assert_eq!(request.header("accept-encoding"), Some("identity"));
     assert_eq!(request.header("authorization"), None);
+    assert_eq!(server.connections(), 1);
     let stats = source.remote_stats().unwrap();
     assert_eq!((stats.requests, stats.retries, stats.bytes), (3, 0, 262_144 + 37_856 + 1_000));
 }
@@ -324,6 +327,31 @@ fn nobody_there() {
 }
 
 #[test]
+fn what_can_not_be_had_securely() {
+    // Who speaks no TLS answers in plain words.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let secure = format!("https://{}/m.gguf?secret", listener.local_addr().unwrap());
+    let connections = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&connections);
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            count.fetch_add(1, Ordering::SeqCst);
+            let mut stream = stream.unwrap();
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+        }
+    });
+    let error = Location::parse(&secure).unwrap().open(&options()).unwrap_err();
+    let text = format!("{error} {error:?}");
+    assert!(matches!(error, SourceError::Answer { .. }) && text.contains("no secure connection"), "{text}");
+    assert!(!text.contains("secret"), "{text}");
+    assert_eq!(connections.load(Ordering::SeqCst), 1); // the next would be no better
+
+    let server = Server::new(move |_| Reply::redirect(&secure));
+    assert!(matches!(open(&server).unwrap_err(), SourceError::Answer { .. }));
+}
+
+#[test]
 fn silence_is_not_waited_out() {
     let data = noise(600_000);
     let sent = data.clone();
@@ -469,6 +497,21 @@ fn a_link_that_expires_is_asked_for_anew() {
 }
 
 #[test]
+fn a_storage_that_fails_is_asked_for_anew() {
+    let data = noise(1_000_000);
+    let sent = data.clone();
+    let good = Server::new(move |request| Reply::ranged(&sent, request));
+    let sent = data.clone();
+    let failing =
+        Server::new(move |request| if request.nth == 0 { Reply::ranged(&sent, request) } else { Reply::new(503) });
+    let to = [failing.url("/"), good.url("/")];
+    let server = Server::new(move |request| Reply::redirect(&to[request.nth]));
+    let source = open(&server).unwrap();
+    assert_eq!(source.read(500_000..1_000_000).unwrap(), data[500_000..]);
+    assert_eq!((server.requests().len(), failing.requests().len(), good.requests().len()), (2, 2, 1));
+}
+
+#[test]
 fn a_link_that_is_never_good() {
     let target = Server::new(|_| Reply::new(403));
     let to = target.url("/?Signature=0123");
@@ -527,8 +570,8 @@ fn fetching_from_any_runtime_and_many_at_once() {
     thread::scope(|scope| {
         for range in &ranges {
             scope.spawn(|| {
-                let (from, to) = (range.start as usize, range.end as usize);
-                assert_eq!(source.read(range.clone()).unwrap(), data[from..to]);
+                let from = usize::try_from(range.start).unwrap();
+                assert_eq!(source.read(range.clone()).unwrap(), data[from..from + 250_000]);
             });
         }
     });

@@ -41,7 +41,7 @@ impl Backoff {
         // Between half of it and all of it. The keys of hash maps are as random as this needs.
         let random = u32::try_from(RandomState::new().hash_one(self.attempts) % 1024).unwrap_or(0);
         let whole = doubled.min(self.retry.longest_wait);
-        let wait = whole / 2 + whole / 2 * random / 1024;
+        let wait = whole / 2 + (whole / 2).mul_f64(f64::from(random) / 1024.0);
         Ok(wait.max(asked.unwrap_or_default().min(LONGEST_ASKED)))
     }
 }

@@ -1,9 +1,11 @@
 //! One file of an HTTP server.
 
+use std::error::Error;
 use std::fmt;
 use std::future::Future;
+use std::io;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -115,7 +117,12 @@ impl HttpOrigin {
         let known = self.target().clone();
         if let Some(url) = known {
             match self.send(&url, &range, counters).await {
-                Ok(response) if !expired(&response) => return self.answer(response),
+                Ok(response) if !expired(&response) => {
+                    if response.status().is_server_error() {
+                        *self.target() = None; // the next attempt may be led elsewhere
+                    }
+                    return self.answer(response);
+                }
                 // A link that leads on no longer, or nobody there: from the start again, now or the next time.
                 Ok(_) => *self.target() = None,
                 Err(trouble) => {
@@ -151,7 +158,7 @@ impl HttpOrigin {
             request = request.header(AUTHORIZATION, value);
         }
         counters.request();
-        within(self.silence, request.send()).await
+        within(&self.name, self.silence, request.send()).await
     }
 
     /// Where a redirect leads; `None` if the answer is none.
@@ -194,7 +201,7 @@ impl HttpOrigin {
                 if length.is_some_and(|length| length != range.end - range.start) {
                     return Err(self.unusable("its length is not that of the range that it says it has"));
                 }
-                let body = Box::new(HttpBody { response, silence: self.silence });
+                let body = Box::new(HttpBody { name: self.name.clone(), response, silence: self.silence });
                 Ok(Answer::Part { range, version: Version { len, etag, modified }, body })
             }
             StatusCode::RANGE_NOT_SATISFIABLE => match said.as_deref().and_then(content_range) {
@@ -202,7 +209,7 @@ impl HttpOrigin {
                 _ => Err(self.unusable("the range is said to be outside of the file, but not how long that is")),
             },
             StatusCode::OK => {
-                let body = Box::new(HttpBody { response, silence: self.silence });
+                let body = Box::new(HttpBody { name: self.name.clone(), response, silence: self.silence });
                 Ok(Answer::Whole(Whole { len: length, etag, modified, body }))
             }
             status if status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429) => {
@@ -242,23 +249,42 @@ impl fmt::Debug for HttpOrigin {
 
 /// A response's body.
 struct HttpBody {
+    name: PathBuf,
     response: Response,
     silence: Duration,
 }
 
 impl Body for HttpBody {
     fn next(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, Trouble>> {
-        Box::pin(within(self.silence, self.response.chunk()))
+        Box::pin(within(&self.name, self.silence, self.response.chunk()))
     }
 }
 
 /// Waits for something to come in, but not forever.
-async fn within<T>(silence: Duration, coming: impl Future<Output = reqwest::Result<T>>) -> Result<T, Trouble> {
+async fn within<T>(
+    name: &Path,
+    silence: Duration,
+    coming: impl Future<Output = reqwest::Result<T>>,
+) -> Result<T, Trouble> {
     match tokio::time::timeout(silence, coming).await {
         Ok(Ok(came)) => Ok(came),
-        Ok(Err(error)) => Err(Trouble::passing(cause(&error.without_url()))),
+        Ok(Err(error)) => {
+            let reason = cause(&error);
+            if insecure(&error) {
+                let reason = format!("no secure connection: {reason}");
+                return Err(Trouble::Lasting(SourceError::Answer { address: name.into(), reason }));
+            }
+            Err(Trouble::passing(reason))
+        }
         Err(_) => Err(Trouble::passing(format!("the server was silent for {silence:?}"))),
     }
+}
+
+/// Whether it is TLS that failed: a certificate that isn't trusted will not be at the next attempt.
+fn insecure(error: &(dyn Error + 'static)) -> bool {
+    // What an I/O error wraps is not its source, but its source's place.
+    let wrapped = || error.downcast_ref::<io::Error>()?.get_ref();
+    error.is::<rustls::Error>() || wrapped().is_some_and(|it| insecure(it)) || error.source().is_some_and(insecure)
 }
 
 /// Whether a link that worked before works no longer, so that it must be asked for anew.

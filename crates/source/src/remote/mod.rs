@@ -339,22 +339,21 @@ struct RemoteSource {
 }
 
 impl RemoteSource {
-    /// What reads the range, free of `self`, or its bytes if they are here already.
-    fn reading(
-        &self,
-        range: Range<u64>,
-    ) -> Result<Bytes, impl Future<Output = Result<Bytes, SourceError>> + Send + 'static> {
+    /// The bytes of the range, if they are here already.
+    fn here(&self, range: &Range<u64>) -> Option<Bytes> {
+        (range.end <= self.first.len() as u64).then(|| self.first.slice(in_memory(range)))
+    }
+
+    /// What reads the range, free of `self`: what is here, and then what isn't.
+    fn reading(&self, range: Range<u64>) -> impl Future<Output = Result<Bytes, SourceError>> + Send + 'static {
         let have = self.first.len() as u64;
-        if range.end <= have {
-            return Ok(self.first.slice(in_memory(&range)));
-        }
         let head = self.first.slice(in_memory(&(range.start.min(have)..have)));
         let remote = Arc::clone(&self.remote);
-        Err(async move {
-            let mut bytes = Vec::from(head);
+        async move {
+            let mut bytes = head.to_vec();
             remote.fill(range.start.max(have)..range.end, &mut bytes).await?;
             Ok(bytes.into())
-        })
+        }
     }
 }
 
@@ -370,7 +369,7 @@ impl Source for RemoteSource {
     fn read(&self, range: Range<u64>) -> Result<Bytes, SourceError> {
         check_range(self, &range)?;
         self.remote.intact()?;
-        self.reading(range).or_else(runtime::wait)
+        self.here(&range).map_or_else(|| runtime::wait(self.reading(range.clone())), Ok)
     }
 
     fn read_into(&self, offset: u64, buf: &mut [u8]) -> Result<(), SourceError> {
@@ -382,9 +381,9 @@ impl Source for RemoteSource {
         if let Err(error) = check_range(self, &range).and_then(|()| self.remote.intact()) {
             return Some(Box::pin(ready(Err(error))));
         }
-        Some(match self.reading(range) {
-            Ok(bytes) => Box::pin(ready(Ok(bytes))),
-            Err(reading) => Box::pin(runtime::elsewhere(reading)),
+        Some(match self.here(&range) {
+            Some(bytes) => Box::pin(ready(Ok(bytes))),
+            None => Box::pin(runtime::elsewhere(self.reading(range))),
         })
     }
 

@@ -6,7 +6,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -92,6 +92,7 @@ impl Reply {
 pub struct Server {
     address: SocketAddr,
     log: Arc<Mutex<Vec<Request>>>,
+    connections: Arc<AtomicUsize>,
     gone: Arc<(AtomicBool, Mutex<()>, Condvar)>,
 }
 
@@ -101,12 +102,15 @@ impl Server {
         let address = listener.local_addr().unwrap();
         let log = Arc::new(Mutex::new(Vec::new()));
         let gone = Arc::new((AtomicBool::new(false), Mutex::new(()), Condvar::new()));
+        let connections = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&connections);
         let (answer, seen, over) = (Arc::new(answer), Arc::clone(&log), Arc::clone(&gone));
         thread::spawn(move || {
             for stream in listener.incoming() {
                 if over.0.load(Ordering::SeqCst) {
                     break;
                 }
+                count.fetch_add(1, Ordering::SeqCst);
                 let (answer, seen, over) = (Arc::clone(&answer), Arc::clone(&seen), Arc::clone(&over));
                 thread::spawn(move || {
                     if let Ok(stream) = stream {
@@ -115,7 +119,7 @@ impl Server {
                 });
             }
         });
-        Self { address, log, gone }
+        Self { address, log, connections, gone }
     }
 
     /// A server that has one file, whatever the path.
@@ -130,6 +134,11 @@ impl Server {
 
     pub fn port(&self) -> u16 {
         self.address.port()
+    }
+
+    /// How many connections there were.
+    pub fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
     }
 
     pub fn requests(&self) -> Vec<Request> {
@@ -203,8 +212,10 @@ fn serve(
         head.push_str("\r\n");
         stream.write_all(head.as_bytes())?;
         stream.write_all(&reply.body[..reply.cut.unwrap_or(reply.body.len())])?;
-        while reply.endless {
-            stream.write_all(&reply.body)?;
+        if reply.endless {
+            loop {
+                stream.write_all(&reply.body)?; // until nobody listens any more
+            }
         }
         if said || reply.no_length || reply.cut.is_some() {
             return Ok(());
