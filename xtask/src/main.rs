@@ -12,6 +12,7 @@ mod soak;
 mod suite;
 mod synthetic;
 mod testdata;
+mod variants;
 
 use std::process::ExitCode;
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::project::{cargo, root, run, target};
 use crate::report::{Outcome, Report};
 use crate::sample::SampleError;
-use crate::{Result, arrows, python, sample};
+use crate::{Result, arrows, python, sample, variants};
 
 /// `cargo test`, then the program against other people's readers, on small models and on a real one.
 pub(crate) fn test() -> Result<()> {
@@ -54,11 +54,13 @@ fn tests(report: &mut Report) {
         });
     };
     check("cross-checks in Python, small models", small_models());
-    let real = sample::path().map(|path| vec![path]);
-    check(
-        "cross-checks in Python, the real model",
-        real.ok_or_else(|| "it is not in models/; `cargo xtask sample` fetches it".into()),
-    );
+    let real = sample::path();
+    let not_here = "it is not in models/; `cargo xtask sample` fetches it";
+    check("cross-checks in Python, the real model", real.clone().map(|path| vec![path]).ok_or_else(|| not_here.into()));
+    report.step("every way to convert the real model", || match &real {
+        Some(model) => variants::check(&program, model).into(),
+        None => Outcome::NotRun(not_here.to_owned()),
+    });
 }
 
 /// The models that are committed, and the golden vectors, of which the checks make containers with all types.
