@@ -7,6 +7,7 @@ mod memory;
 mod project;
 mod python;
 mod report;
+mod s3;
 mod sample;
 mod soak;
 mod suite;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::project::{cargo, root, run, target};
 use crate::report::{Outcome, Report};
 use crate::sample::SampleError;
-use crate::{Result, arrows, python, sample, variants};
+use crate::{Result, arrows, python, s3, sample, variants};
 
 /// `cargo test`, then the program against other people's readers, on small models and on a real one.
 pub(crate) fn test() -> Result<()> {
@@ -43,6 +43,14 @@ fn tests(report: &mut Report) {
         return;
     }
     report.step("cargo test", || run(&mut cargo(&["test", "--workspace", "--quiet", "--no-fail-fast"])).into());
+
+    report.step("object stores against a real S3 API", || match s3::start() {
+        Ok(server) => {
+            let mut test = cargo(&["test", "--workspace", "--quiet", "--test", "buckets", "a_real_s3_api"]);
+            run(test.env("GGUF2ST_TEST_S3", &server.endpoint)).into()
+        }
+        Err(error) => Outcome::NotRun(error.to_string()),
+    });
 
     let program = target().join("debug").join(format!("gguf2st{}", std::env::consts::EXE_SUFFIX));
     let environment = python::environment().map_err(|error| error.to_string());
