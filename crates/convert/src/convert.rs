@@ -9,7 +9,7 @@ use crate::error::ConvertError;
 use crate::folder;
 use crate::model::{Model, Part};
 use crate::output::Output;
-use crate::pipeline::{self, RunOptions};
+use crate::pipeline::{self, Report, RunOptions};
 use crate::plan::{Choice, PartFacts, PartOfPlan, Plan, gguf_layout};
 
 /// What becomes of a container's values.
@@ -55,22 +55,6 @@ pub struct PlanOptions {
     pub shard_size: Option<u64>,
 }
 
-/// What a conversion did.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Report {
-    /// Bytes of the files written.
-    pub bytes: u64,
-    /// Tensors in them.
-    pub tensors: usize,
-    /// Files written.
-    pub files: usize,
-    /// Files that were there already, as this plan makes them.
-    pub kept: usize,
-    /// Tensors in which finite values became infinite, and how many, in the order of the files.
-    pub overflowed: Vec<(String, u64)>,
-}
-
 impl Model {
     /// Plans the conversion, from heads alone.
     ///
@@ -107,7 +91,7 @@ impl Model {
     }
 
     /// Carries out a plan of this model. A plan of one file makes that file at `path`; one of shards makes a
-    /// folder, or goes on with one that was begun, see [`folder`](crate::convert_folder). `progress` is told of
+    /// folder, or goes on with one that was begun and interrupted. `progress` is told of
     /// the bytes written since it was last told, from any thread.
     ///
     /// A file appears when it is whole and durable; before that, and after an error, there is nothing.

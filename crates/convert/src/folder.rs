@@ -12,14 +12,13 @@ use std::path::{Path, PathBuf};
 use gguf2st_source::FileSource;
 use serde::{Deserialize, Serialize};
 
-use crate::convert::Report;
 use crate::error::ConvertError;
 use crate::index;
 use crate::model::Model;
 use crate::os;
-use crate::output::{Existing, Output, PART_SUFFIX, cannot, part_prefix, refuse_full};
-use crate::pipeline::{self, RunOptions, digest_of};
-use crate::plan::{INDEX_FILE, Plan, Shard};
+use crate::output::{Existing, Output, PART_SUFFIX, cannot, names, part_prefix, refuse_full};
+use crate::pipeline::{self, Report, RunOptions, digest_of};
+use crate::plan::{INDEX_FILE, Plan, Shard, is_output_name};
 
 /// The file that is there while a run goes on.
 pub(crate) const RUN_FILE: &str = ".gguf2st-run.jsonl";
@@ -115,27 +114,6 @@ fn wanted<'p>(plan: &'p Plan, options: &RunOptions) -> Result<Vec<&'p Shard>, Co
         shard.ok_or(ConvertError::NoSuchShard { shard: *number, count })
     };
     numbers.iter().map(shard).collect()
-}
-
-/// Whether a file name is one that conversions into folders write.
-pub(crate) fn is_output_name(name: &str) -> bool {
-    let is_shard = |name: &str| {
-        let number = |digits: &str| digits.len() == 5 && digits.bytes().all(|digit| digit.is_ascii_digit());
-        let middle = name.strip_prefix("model-").and_then(|rest| rest.strip_suffix(".safetensors"));
-        middle.and_then(|middle| middle.split_once("-of-")).is_some_and(|(part, count)| number(part) && number(count))
-    };
-    name == "model.safetensors" || name == INDEX_FILE || is_shard(name)
-}
-
-/// The names in a folder, those that are text, sorted.
-pub(crate) fn names(path: &Path) -> Result<Vec<String>, ConvertError> {
-    let failed = |error| cannot(path, "listing the folder", error);
-    let mut names = Vec::new();
-    for entry in fs::read_dir(path).map_err(failed)? {
-        names.extend(entry.map_err(failed)?.file_name().into_string().ok());
-    }
-    names.sort();
-    Ok(names)
 }
 
 /// Files that bear names as conversions write them and are not this plan's.

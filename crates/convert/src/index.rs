@@ -10,10 +10,9 @@ use gguf2st_source::FileSource;
 use serde::Serialize;
 
 use crate::error::ConvertError;
-use crate::folder::{is_output_name, names};
-use crate::output::{Existing, Output};
-use crate::plan::{INDEX_FILE, Plan};
-use crate::safetensors::Weights;
+use crate::output::{Existing, Output, names};
+use crate::plan::{INDEX_FILE, Plan, is_output_name};
+use crate::weights::Weights;
 
 #[derive(Serialize)]
 struct Index<'a> {

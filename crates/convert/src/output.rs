@@ -118,6 +118,17 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
+/// The names in a folder, those that are text, sorted.
+pub(crate) fn names(path: &Path) -> Result<Vec<String>, ConvertError> {
+    let failed = |error| cannot(path, "listing the folder", error);
+    let mut names = Vec::new();
+    for entry in fs::read_dir(path).map_err(failed)? {
+        names.extend(entry.map_err(failed)?.file_name().into_string().ok());
+    }
+    names.sort();
+    Ok(names)
+}
+
 /// Says before anything is written that a folder's disk has no room for `bytes`.
 pub(crate) fn refuse_full(folder: &Path, bytes: u64) -> Result<(), ConvertError> {
     let free = os::free_space(folder).map_err(|error| cannot(folder, "asking for free space", error))?;

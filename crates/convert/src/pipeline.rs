@@ -60,6 +60,22 @@ impl Default for RunOptions {
     }
 }
 
+/// What a conversion did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Report {
+    /// Bytes of the files written.
+    pub bytes: u64,
+    /// Tensors in them.
+    pub tensors: usize,
+    /// Files written.
+    pub files: usize,
+    /// Files that were there already, as this plan makes them.
+    pub kept: usize,
+    /// Tensors in which finite values became infinite, and how many, in the order of the files.
+    pub overflowed: Vec<(String, u64)>,
+}
+
 /// Bytes of a load where reads are local: enough that a system call costs nothing against it.
 const LOCAL_LOAD: u64 = 1 << 20;
 

@@ -15,8 +15,8 @@ use crate::cores::on_all_cores;
 use crate::error::ConvertError;
 use crate::output::{Existing, Output, cannot};
 use crate::plan::{Choice, PartFacts, PartOfPlan, Plan, RESERVED_TENSOR, ReservedPart, Step, gguf_layout};
-use crate::safetensors::Weights;
 use crate::tile::{reverse_each, tiles};
+use crate::weights::Weights;
 
 /// Restores what a raw conversion was made from: one container to the file `path`, a split set to files in the
 /// folder `path`, by their own names. Gives how many there are and their bytes. `progress` is told of the bytes

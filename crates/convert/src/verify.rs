@@ -12,8 +12,8 @@ use crate::dtype::Dtype;
 use crate::error::ConvertError;
 use crate::model::{Model, Reader};
 use crate::plan::{Choice, PlannedTensor, RESERVED_TENSOR, hex};
-use crate::safetensors::Weights;
 use crate::tile::{Maker, tiles};
+use crate::weights::Weights;
 
 /// How the file and the model compare.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -10,6 +10,7 @@ mod header;
 mod layout;
 pub mod limits;
 mod metadata;
+mod names;
 mod naming;
 mod reader;
 mod tensors;

@@ -4,6 +4,7 @@ use bstr::{BStr, BString, ByteSlice};
 
 use crate::error::ParserError;
 use crate::limits::{DEFAULT_ALIGNMENT, MAX_KEY, MAX_METADATA};
+use crate::names::Names;
 use crate::reader::{Layout, Reader, Span, Within};
 use crate::types::ValueType;
 use crate::value::{Array, Value};
@@ -32,8 +33,7 @@ enum Stored {
 #[derive(Clone, Debug)]
 pub(crate) struct MetadataIndex {
     entries: Vec<Entry>,
-    /// Positions in `entries`, sorted by key.
-    by_key: Vec<usize>,
+    by_key: Names,
     layout: Layout,
     /// `general.alignment`, or what holds without it.
     pub(crate) alignment: u32,
@@ -49,7 +49,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, count: u64) -> Result<MetadataIndex,
     }
     let mut index = MetadataIndex {
         entries: Vec::new(),
-        by_key: Vec::new(),
+        by_key: Names::default(),
         layout: reader.layout,
         alignment: DEFAULT_ALIGNMENT,
         odd_bools: Vec::new(),
@@ -101,18 +101,14 @@ impl MetadataIndex {
     /// Sorts by key and finds a key that stands twice.
     fn sort(&mut self, head: &[u8]) -> Result<(), ParserError> {
         let entries = &self.entries;
-        let key = |position: usize| entries[position].key.of(head);
-        let mut by_key: Vec<usize> = (0..entries.len()).collect();
-        // Stable, so that of equal keys the first in the file comes first.
-        by_key.sort_by(|a, b| key(*a).cmp(key(*b)));
-        if let Some(pair) = by_key.windows(2).find(|pair| key(pair[0]) == key(pair[1])) {
-            return Err(ParserError::DuplicateKey {
-                key: key(pair[0]).into(),
-                first: entries[pair[0]].offset,
-                second: entries[pair[1]].offset,
-            });
-        }
-        self.by_key = by_key;
+        self.by_key =
+            Names::sort(entries.len(), |position| entries[position].key.of(head)).map_err(|(first, second)| {
+                ParserError::DuplicateKey {
+                    key: entries[first].key.of(head).into(),
+                    first: entries[first].offset,
+                    second: entries[second].offset,
+                }
+            })?;
         Ok(())
     }
 }
@@ -184,10 +180,8 @@ impl<'a> Metadata<'a> {
     #[must_use]
     pub fn get(&self, key: impl AsRef<[u8]>) -> Option<Value<'a>> {
         let Self { index, head } = *self;
-        let key = key.as_ref();
-        let entry = |position: &usize| &index.entries[*position];
-        let found = index.by_key.binary_search_by(|position| entry(position).key.of(head).cmp(key)).ok()?;
-        Some(entry(&index.by_key[found]).value(head, index.layout))
+        let found = index.by_key.find(key.as_ref(), |position| index.entries[position].key.of(head))?;
+        Some(index.entries[found].value(head, index.layout))
     }
 
     /// The value of a key as a Rust type; `None` where there is no such key.

@@ -7,6 +7,7 @@ use bstr::{BStr, ByteSlice};
 
 use crate::error::ParserError;
 use crate::limits::{MAX_DIMS, MAX_TENSOR_NAME, MAX_TENSORS};
+use crate::names::Names;
 use crate::reader::{Reader, Span, Within};
 use crate::types::GgmlType;
 
@@ -155,8 +156,7 @@ impl Entry {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TensorIndex {
     entries: Vec<Entry>,
-    /// Positions in `entries`, sorted by name.
-    by_name: Vec<usize>,
+    by_name: Names,
 }
 
 /// Weighs the count against what follows the header: an entry has a name's length, a rank, a type and an
@@ -206,17 +206,14 @@ impl TensorIndex {
     /// Sorts by name and finds a name that stands twice.
     fn sort(&mut self, head: &[u8]) -> Result<(), ParserError> {
         let entries = &self.entries;
-        let name = |position: usize| entries[position].name.of(head);
-        let mut by_name: Vec<usize> = (0..entries.len()).collect();
-        by_name.sort_by(|a, b| name(*a).cmp(name(*b)));
-        if let Some(pair) = by_name.windows(2).find(|pair| name(pair[0]) == name(pair[1])) {
-            return Err(ParserError::DuplicateTensor {
-                name: name(pair[0]).into(),
-                first: entries[pair[0]].position,
-                second: entries[pair[1]].position,
-            });
-        }
-        self.by_name = by_name;
+        self.by_name =
+            Names::sort(entries.len(), |position| entries[position].name.of(head)).map_err(|(first, second)| {
+                ParserError::DuplicateTensor {
+                    name: entries[first].name.of(head).into(),
+                    first: entries[first].position,
+                    second: entries[second].position,
+                }
+            })?;
         Ok(())
     }
 }
@@ -257,9 +254,6 @@ impl<'a> Tensors<'a> {
     #[must_use]
     pub fn find(&self, name: impl AsRef<[u8]>) -> Option<TensorInfo<'a>> {
         let Self { index, head } = *self;
-        let name = name.as_ref();
-        let entry = |position: &usize| &index.entries[*position];
-        let found = index.by_name.binary_search_by(|position| entry(position).name.of(head).cmp(name)).ok()?;
-        self.get(index.by_name[found])
+        self.get(index.by_name.find(name.as_ref(), |position| index.entries[position].name.of(head))?)
     }
 }

@@ -16,6 +16,7 @@ use crate::error::ConvertError;
 
 pub(crate) use gguf::{Choice, PartOfPlan, ReservedPart, gguf_layout, hex};
 pub use gguf::{PartFacts, RESERVED_TENSOR};
+pub(crate) use shards::is_output_name;
 pub use shards::{INDEX_FILE, Shard};
 
 /// A conversion: what it is made of and what it makes. Integers and names only, so that its JSON is the same

@@ -68,6 +68,16 @@ fn file_name(position: usize, count: usize) -> String {
     }
 }
 
+/// Whether a file name is one that conversions into folders write.
+pub(crate) fn is_output_name(name: &str) -> bool {
+    let is_shard = |name: &str| {
+        let number = |digits: &str| digits.len() == 5 && digits.bytes().all(|digit| digit.is_ascii_digit());
+        let middle = name.strip_prefix("model-").and_then(|rest| rest.strip_suffix(".safetensors"));
+        middle.and_then(|middle| middle.split_once("-of-")).is_some_and(|(part, count)| number(part) && number(count))
+    };
+    name == "model.safetensors" || name == INDEX_FILE || is_shard(name)
+}
+
 /// Gives each tensor its place, by the `safetensors` crate's order, and makes the header.
 fn shard(file: String, metadata: &Metadata, mut drafts: Vec<Draft>) -> Result<Shard, ConvertError> {
     drafts.sort_by(|a, b| b.dtype.cmp(&a.dtype).then_with(|| a.name.cmp(&b.name)));
