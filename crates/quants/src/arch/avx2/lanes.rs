@@ -177,8 +177,8 @@ fn unsigned<T: Target>(q: &[u8; 16]) -> (__m256, __m256) {
 #[target_feature(enable = "avx2,f16c,bmi2")]
 #[inline]
 fn eights(q: &[u8; 16]) -> [__m128i; 2] {
-    let eights: [i64; 2] = bytemuck::cast(*q);
-    eights.map(|eight| _mm_cvtsi64_si128(eight))
+    let [a, b]: [i64; 2] = bytemuck::cast(*q);
+    [_mm_cvtsi64_si128(a), _mm_cvtsi64_si128(b)]
 }
 
 /// Narrows and writes 16 values that lie as [`signed`] lays them.
