@@ -8,6 +8,8 @@ use clap::error::ErrorKind;
 use clap::{Args as ClapArgs, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+use crate::amounts::{self, Numbers};
+
 const EXAMPLES: &str = "\
 Examples:
   gguf2st model.gguf                      what is in it
@@ -16,7 +18,11 @@ Examples:
   gguf2st check model.gguf                is it sound?
   gguf2st convert model.gguf model.safetensors
 
-Exit status: 0 done; 1 a check failed or a difference was found; 2 it could not be done.";
+A MODEL is a path or an address: http(s)://…, s3://…, gs://…, az://…, hf://OWNER/REPO/FILE[@REVISION],
+ollama://NAME[:TAG]. Any part of a split set (…-00001-of-00003.gguf) stands for the whole.
+
+Exit status: 0 done; 1 a check failed or a difference was found; 2 it could not be done;
+130 or 143 it was interrupted (by Ctrl-C, by SIGTERM).";
 
 const INSPECT_EXAMPLES: &str = "\
 Examples:
@@ -25,6 +31,7 @@ Examples:
   gguf2st inspect model.gguf --query chat_template --full
   gguf2st inspect model.gguf --stats --query ffn_down            range, mean and deviation of their values
   gguf2st inspect model.gguf --values token_embd.weight          its first values
+  gguf2st inspect hf://OWNER/REPO/model.gguf                     its head is all that is fetched
   gguf2st inspect model.gguf --json | jq .parameters";
 
 const CHECK_EXAMPLES: &str = "\
@@ -39,12 +46,27 @@ const CONVERT_EXAMPLES: &str = "\
 Examples:
   gguf2st convert model.gguf model.safetensors                  quantised tensors become BF16
   gguf2st convert model.gguf model.safetensors --dtype f16 --keep-f32 norm,bias
-  gguf2st convert model.gguf model.safetensors --dtype raw      every byte kept; `restore` gives the GGUF back";
+  gguf2st convert model.gguf model.safetensors --dtype raw      every byte kept; `restore` gives the GGUF back
+  gguf2st convert model.gguf folder --shard-size 5GB            files of 5 GB at the most, and an index
+  gguf2st convert model.gguf folder --shard-size 5GB --dry-run  what would be made of what; nothing is written
+  gguf2st convert model.gguf folder --shard-size 5GB --only-shards 3,5-7    some of them; `assemble` ends it
+
+After an interruption the same command goes on with the files of a folder that are whole.
+
+Exit status: 0 done, or nothing to do; 2 it could not be done; 130 or 143 it was interrupted.";
+
+const ASSEMBLE_EXAMPLES: &str = "\
+Examples:
+  gguf2st convert model.gguf folder --shard-size 5GB --only-shards 1-4      on one machine
+  gguf2st convert model.gguf folder --shard-size 5GB --only-shards 5-8      on another
+  gguf2st assemble folder                                                   where all of them are";
 
 const RESTORE_EXAMPLES: &str = "\
 Examples:
   gguf2st convert model.gguf model.safetensors --dtype raw
-  gguf2st restore model.safetensors again.gguf                  the same SHA-256 as model.gguf";
+  gguf2st restore model.safetensors again.gguf                  the same SHA-256 as model.gguf
+  gguf2st restore folder again.gguf                             from the shards in a folder
+  gguf2st restore set.safetensors parts                         of a split set, its parts into a folder";
 
 const VERIFY_EXAMPLES: &str = "\
 Examples:
@@ -96,6 +118,21 @@ pub(crate) struct GlobalArgs {
     /// When to colour; auto is on a terminal, unless NO_COLOR is set
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: ColorChoice,
+
+    /// How far long work has come, on standard error: a bar, a line now and then, an object of JSON a second;
+    /// auto is a bar on a terminal, else lines, and nothing with --quiet
+    #[arg(long, global = true, value_name = "FORM", default_value = "auto")]
+    pub(crate) progress: ProgressChoice,
+}
+
+/// How progress is shown. No comments on the variants: clap would make a page of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProgressChoice {
+    Auto,
+    Bar,
+    Lines,
+    Json,
+    None,
 }
 
 /// When to colour the output. No comments on the variants: clap would make a page of them.
@@ -116,15 +153,19 @@ pub(crate) enum Command {
     #[command(after_help = CHECK_EXAMPLES)]
     Check(CheckArgs),
 
-    /// Convert a model to a safetensors file
+    /// Convert a model to a safetensors file, or to a folder of them
     #[command(after_help = CONVERT_EXAMPLES)]
     Convert(ConvertArgs),
+
+    /// Check that a folder holds all shards of one conversion, and write their index
+    #[command(after_help = ASSEMBLE_EXAMPLES)]
+    Assemble(AssembleArgs),
 
     /// Restore the GGUF file that a safetensors file was made from with --dtype raw
     #[command(after_help = RESTORE_EXAMPLES)]
     Restore(RestoreArgs),
 
-    /// Compare every tensor of a safetensors file with the model it was made from
+    /// Compare every tensor of a safetensors file or folder with the model it was made from
     #[command(after_help = VERIFY_EXAMPLES)]
     Verify(VerifyArgs),
 
@@ -139,10 +180,10 @@ pub(crate) enum Command {
 
 #[derive(Debug, Default, ClapArgs)]
 pub(crate) struct InspectArgs {
-    /// The GGUF file
+    /// The GGUF file, or its address
     // Required here, though not where a command follows: hence the Option.
     #[arg(required = true, value_name = "MODEL", value_hint = clap::ValueHint::FilePath)]
-    pub(crate) model: Option<PathBuf>,
+    pub(crate) model: Option<OsString>,
 
     /// List every tensor too: name, dims, type, bytes, offset in the file
     #[arg(short, long)]
@@ -185,9 +226,9 @@ impl InspectArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct CheckArgs {
-    /// The GGUF file
+    /// The GGUF file, or its address
     #[arg(value_name = "MODEL", value_hint = clap::ValueHint::FilePath)]
-    pub(crate) model: PathBuf,
+    pub(crate) model: OsString,
 
     /// Decode every value too: NaN and infinities fail
     #[arg(long)]
@@ -200,12 +241,12 @@ pub(crate) struct CheckArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ConvertArgs {
-    /// The GGUF file
+    /// The GGUF file, or its address
     #[arg(value_name = "MODEL", value_hint = clap::ValueHint::FilePath)]
-    pub(crate) model: PathBuf,
+    pub(crate) model: OsString,
 
-    /// The safetensors file to write; it appears when it is whole
-    #[arg(value_name = "OUT", value_hint = clap::ValueHint::FilePath)]
+    /// The safetensors file to write, or with --shard-size the folder; files appear when they are whole
+    #[arg(value_name = "OUT", value_hint = clap::ValueHint::AnyPath)]
     pub(crate) output: PathBuf,
 
     /// auto: quantised tensors become BF16, the rest stays; f32, f16, bf16: every float and quantised tensor;
@@ -221,8 +262,50 @@ pub(crate) struct ConvertArgs {
     #[arg(long)]
     pub(crate) strict: bool,
 
+    /// Make a folder of files with so many bytes of tensors at the most; SIZE is like 5GB or 4GiB
+    #[arg(long, value_name = "SIZE", value_parser = amounts::bytes)]
+    pub(crate) shard_size: Option<u64>,
+
+    /// Make only the shards of these numbers, from 1, like 3,5-7
+    #[arg(long, value_name = "LIST", requires = "shard_size", value_parser = amounts::numbers)]
+    pub(crate) only_shards: Option<Numbers>,
+
+    /// Print what would be made of what, and write nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// The whole plan as one JSON object
+    #[arg(long, requires = "dry_run")]
+    pub(crate) json: bool,
+
+    /// How a file on this machine is read
+    #[arg(long, value_name = "HOW", default_value = "read")]
+    pub(crate) source: LocalChoice,
+
+    /// Pieces of the model that are fetched before they are decoded [default: 8]
+    #[arg(long, value_name = "N")]
+    pub(crate) prefetch: Option<NonZeroUsize>,
+
+    /// Bytes of the model in memory at the most, like 256MiB [default: 256MiB]
+    #[arg(long, value_name = "SIZE", value_parser = amounts::bytes)]
+    pub(crate) memory: Option<u64>,
+
     #[command(flatten)]
     pub(crate) work: WorkArgs,
+}
+
+/// How a file on this machine is read. No comments on the variants: clap would make a page of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LocalChoice {
+    Read,
+    Mmap,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct AssembleArgs {
+    /// The folder of shards
+    #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    pub(crate) folder: PathBuf,
 }
 
 /// What float and quantised values become. No comments on the variants: clap would make a page of them.
@@ -255,12 +338,12 @@ pub(crate) struct ThreadsArg {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct RestoreArgs {
-    /// The safetensors file, made with --dtype raw
-    #[arg(value_name = "IN", value_hint = clap::ValueHint::FilePath)]
+    /// The safetensors file or folder, made with --dtype raw
+    #[arg(value_name = "IN", value_hint = clap::ValueHint::AnyPath)]
     pub(crate) input: PathBuf,
 
-    /// The GGUF file to write; it appears when it is whole
-    #[arg(value_name = "BACK", value_hint = clap::ValueHint::FilePath)]
+    /// The GGUF file to write, or the folder for the parts of a split set; files appear when they are whole
+    #[arg(value_name = "BACK", value_hint = clap::ValueHint::AnyPath)]
     pub(crate) output: PathBuf,
 
     #[command(flatten)]
@@ -269,13 +352,13 @@ pub(crate) struct RestoreArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct VerifyArgs {
-    /// The safetensors file
-    #[arg(value_name = "OUT", value_hint = clap::ValueHint::FilePath)]
+    /// The safetensors file, or a folder of them
+    #[arg(value_name = "OUT", value_hint = clap::ValueHint::AnyPath)]
     pub(crate) output: PathBuf,
 
-    /// The GGUF file that it should come from
+    /// The GGUF file that it should come from, or its address
     #[arg(long, value_name = "MODEL", value_hint = clap::ValueHint::FilePath)]
-    pub(crate) against: PathBuf,
+    pub(crate) against: OsString,
 
     /// One JSON object, with the SHA-256 of every tensor
     #[arg(long)]
@@ -375,6 +458,14 @@ mod tests {
             "gguf2st convert m",
             "gguf2st convert m o --dtype q4_k",
             "gguf2st convert m o --threads 0",
+            "gguf2st convert m o --prefetch 0",
+            "gguf2st convert m o --memory 0",
+            "gguf2st convert m o --shard-size 5G",
+            "gguf2st convert m o --only-shards 1",
+            "gguf2st convert m o --shard-size 5GB --only-shards 2-1",
+            "gguf2st convert m o --json",
+            "gguf2st convert m o --source http",
+            "gguf2st assemble",
             "gguf2st convert m o --dtype raw --keep-f32 norm",
             "gguf2st verify o",
         ] {
@@ -398,6 +489,13 @@ mod tests {
         assert_eq!((convert.dtype, convert.strict), (DtypeChoice::F16, false));
         assert_eq!(convert.keep_f32, ["norm", "bias", "embd"]);
         assert_eq!((convert.work.threads.threads, convert.work.force), (NonZeroUsize::new(3), true));
+        let args = read(
+            "gguf2st convert m o --shard-size 5GB --only-shards 3,5-7 --prefetch 3 --memory 64MiB --dry-run --json",
+        );
+        let Some(Command::Convert(convert)) = args.unwrap().command else { panic!("another command") };
+        assert_eq!((convert.shard_size, convert.memory), (Some(5_000_000_000), Some(64 << 20)));
+        assert_eq!(convert.only_shards, Some(Numbers(vec![3, 5, 6, 7])));
+        assert_eq!((convert.prefetch, convert.source), (NonZeroUsize::new(3), LocalChoice::Read));
         let args = read("gguf2st convert m o");
         let Some(Command::Convert(convert)) = args.unwrap().command else { panic!("another command") };
         assert_eq!((convert.dtype, convert.work.force), (DtypeChoice::Auto, false));

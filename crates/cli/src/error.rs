@@ -40,6 +40,15 @@ pub(crate) enum Failure {
         /// Names like it that there are.
         close: Vec<String>,
     },
+    /// A signal ended it.
+    Interrupted {
+        /// The signal's number.
+        signal: u8,
+        /// Whether the same command would go on with what is there.
+        resumes: bool,
+    },
+    /// Signals can't be caught.
+    Signals(io::Error),
     /// Nobody reads standard output any more: no error, only an end.
     Unread,
     /// Standard output can't be written.
@@ -53,7 +62,21 @@ pub(crate) enum Failure {
     },
 }
 
+/// The exit status of what could not be done.
+pub(crate) const COULD_NOT: u8 = 2;
+
+/// What shells add to a signal's number to make an exit status of it.
+const SIGNALLED: u8 = 128;
+
 impl Failure {
+    /// The exit status.
+    pub(crate) fn status(&self) -> u8 {
+        match self {
+            Self::Interrupted { signal, .. } => SIGNALLED + signal,
+            _ => COULD_NOT,
+        }
+    }
+
     /// What an error of standard output means.
     pub(crate) fn output(error: io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe { Self::Unread } else { Self::Output(error) }
@@ -88,6 +111,11 @@ impl std::fmt::Display for Failure {
                 }
                 f.write_str(if close.is_empty() { "" } else { "?" })
             }
+            Self::Interrupted { resumes, .. } => {
+                f.write_str("interrupted; what was not whole is removed")?;
+                f.write_str(if *resumes { ", and the same command goes on with what is whole" } else { "" })
+            }
+            Self::Signals(error) => write!(f, "signals cannot be caught: {error}"),
             Self::Unread => f.write_str("nobody reads standard output"),
             Self::Output(error) => write!(f, "standard output cannot be written: {error}"),
             Self::Write { path, error } => write!(f, "{}: cannot be written: {error}", EscapedPath(path)),

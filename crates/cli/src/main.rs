@@ -4,13 +4,16 @@
 //! without a terminal lives in the other crates.
 #![forbid(unsafe_code)]
 
+mod amounts;
 mod args;
 mod close;
 mod commands;
 mod error;
 mod open;
+mod os;
 mod query;
 mod render;
+mod signals;
 mod summary;
 
 use std::process::ExitCode;

@@ -3,15 +3,16 @@
 //! Facts only: how they are worded and laid out is for whoever shows them. Keys that are missing or of an
 //! unexpected type give `None`, never an error: a summary is for looking at odd files too.
 
+use gguf2st_convert::Model;
 use gguf2st_gguf::bstr::{BStr, ByteSlice};
-use gguf2st_gguf::{GgmlType, GgufFile, Metadata};
+use gguf2st_gguf::{GgmlType, Metadata};
 
-/// The facts of one container.
+/// The facts of a model: its tensors' of all parts, the rest of the first.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Summary<'a> {
     /// What kind of file it is.
     pub(crate) kind: Kind,
-    /// Which part of a split set it is, if it is one.
+    /// Which part of a split set it is, if it is one without the others.
     pub(crate) part: Option<Part>,
     /// `general.architecture`.
     pub(crate) architecture: Option<&'a BStr>,
@@ -97,19 +98,19 @@ pub(crate) struct Token<'a> {
 }
 
 impl<'a> Summary<'a> {
-    /// The facts of `file`.
-    pub(crate) fn of<H: AsRef<[u8]>>(file: &'a GgufFile<H>) -> Self {
-        let metadata = file.metadata();
+    /// The facts of `model`.
+    pub(crate) fn of(model: &'a Model) -> Self {
+        let metadata = model.file().metadata();
         let architecture = string(metadata, "general.architecture");
         let tokenizer = Tokenizer::of(metadata);
-        let mix = mix(file);
+        let mix = mix(model);
         let sum = |values: Option<u64>, more: Option<u64>| values?.checked_add(more?);
         Self {
-            kind: kind(file, architecture, tokenizer.is_some()),
-            part: Part::of(metadata),
+            kind: kind(model, architecture, tokenizer.is_some()),
+            part: Part::of(metadata).filter(|_| model.parts().len() == 1),
             architecture,
             name: string(metadata, "general.name"),
-            parameters: file.tensors().iter().map(|tensor| tensor.dims.values()).fold(Some(0), sum),
+            parameters: model.tensors().map(|(_, tensor)| tensor.dims.values()).fold(Some(0), sum),
             context_length: architecture
                 .and_then(|architecture| integer(metadata, [architecture.as_bytes(), b".context_length"].concat())),
             tensor_bytes: mix.iter().map(|share| share.bytes).fold(Some(0), sum),
@@ -127,8 +128,8 @@ impl<'a> Summary<'a> {
     }
 }
 
-fn kind<H: AsRef<[u8]>>(file: &GgufFile<H>, architecture: Option<&BStr>, tokenizer: bool) -> Kind {
-    let metadata = file.metadata();
+fn kind(model: &Model, architecture: Option<&BStr>, tokenizer: bool) -> Kind {
+    let metadata = model.file().metadata();
     let said = string(metadata, "general.type").map(|said| said.as_bytes());
     match (said, architecture.map(|architecture| architecture.as_bytes())) {
         (Some(b"adapter"), _) => match string(metadata, "adapter.type") {
@@ -139,15 +140,15 @@ fn kind<H: AsRef<[u8]>>(file: &GgufFile<H>, architecture: Option<&BStr>, tokeniz
         (_, Some(b"controlvector")) => Kind::ControlVector,
         (Some(b"mmproj"), _) | (_, Some(b"clip")) => Kind::Projector,
         (_, Some(architecture)) if architecture.starts_with(b"clip.") => Kind::Projector,
-        _ if !file.tensors().is_empty() => Kind::Model,
+        _ if model.tensors().next().is_some() => Kind::Model,
         _ if tokenizer => Kind::Vocabulary,
         _ => Kind::Bare,
     }
 }
 
-fn mix<H: AsRef<[u8]>>(file: &GgufFile<H>) -> Vec<Share> {
+fn mix(model: &Model) -> Vec<Share> {
     let mut mix: Vec<Share> = Vec::new();
-    for tensor in file.tensors().iter() {
+    for (_, tensor) in model.tensors() {
         let bytes = tensor.byte_size().ok();
         match mix.iter_mut().find(|share| share.ggml_type == tensor.ggml_type) {
             Some(share) => {

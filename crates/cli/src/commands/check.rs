@@ -1,24 +1,29 @@
 //! `gguf2st check MODEL`
 
+use std::path::Path;
+
 use gguf2st_convert::{ConvertError, Model, PlanOptions, Stats, Values};
 use gguf2st_gguf::{Check, Escaped, ParserError, Place, Verdict};
+use gguf2st_source::EscapedPath;
 
 use super::inspect::stats;
 use crate::args::{CheckArgs, GlobalArgs};
 use crate::error::{Failure, Outcome};
-use crate::open;
-use crate::render::Out;
+use crate::open::Given;
 use crate::render::check::{verdict, write_checks_json, write_text};
+use crate::render::{Out, units};
 
 pub(super) fn run(args: &CheckArgs, global: GlobalArgs, out: &mut Out) -> Result<Outcome, Failure> {
-    let checks = match open::model(&args.model) {
+    let given = Given::parse(&args.model)?;
+    let checks = match given.to_look_at() {
         Ok(model) => {
-            let mut checks = model.file().check();
+            let mut checks = of_parts(&model);
+            checks.extend(split_set(&model));
             checks.push(conversion(&model, &checks));
             if args.data {
                 checks.push(values(&model, &checks, global)?);
             }
-            model.source().intact()?;
+            model.intact()?;
             checks
         }
         // That it can't be read is what was to be found out.
@@ -26,13 +31,41 @@ pub(super) fn run(args: &CheckArgs, global: GlobalArgs, out: &mut Out) -> Result
         Err(error) => return Err(error.into()),
     };
     let look = out.look();
-    let written = if args.json { write_checks_json(out, &args.model, &checks) } else { write_text(out, look, &checks) };
+    let written =
+        if args.json { write_checks_json(out, given.name(), &checks) } else { write_text(out, look, &checks) };
     match written.map_err(Failure::output) {
         // The verdict holds though nobody reads the lines.
         Ok(()) | Err(Failure::Unread) => {}
         Err(error) => return Err(error),
     }
     Ok(if verdict(&checks) == Verdict::Fail { Outcome::Found } else { Outcome::Done })
+}
+
+/// The checks of every part; of several, each says which.
+fn of_parts(model: &Model) -> Vec<Check> {
+    let several = model.parts().len() > 1;
+    let parts = model.parts().iter().flat_map(|part| {
+        let path = part.source().name();
+        let name = EscapedPath(path.file_name().map_or(path, Path::new)).to_string();
+        part.file().check().into_iter().map(move |check| match several {
+            true => Check::new(check.name, check.verdict, format!("{name}: {}", check.detail)),
+            false => check,
+        })
+    });
+    parts.collect()
+}
+
+/// Whether the parts of a set make up a model; nothing of a container that stands alone.
+fn split_set(model: &Model) -> Option<Check> {
+    const NAME: &str = "split_set";
+    match (model.fault(), model.parts().len()) {
+        (Some(fault), _) => Some(Check::new(NAME, Verdict::Fail, fault.to_string())),
+        (None, 1) => None,
+        (None, count) => {
+            let tensors = units::plural(model.tensors().count(), "tensor");
+            Some(Check::new(NAME, Verdict::Ok, format!("{count} parts of one model, {tensors}")))
+        }
+    }
 }
 
 /// Whether a plan can be made, which is where a conversion refuses.
@@ -55,7 +88,7 @@ fn values(model: &Model, checks: &[Check], global: GlobalArgs) -> Result<Check, 
         return Ok(Check::new(NAME, Verdict::Warn, "not looked at, because of what fails above"));
     }
     let stats = stats(model, global)?;
-    let tensors = || model.file().tensors().iter().zip(&stats);
+    let tensors = || model.tensors().map(|(_, tensor)| tensor).zip(&stats);
     let faults = tensors().filter_map(|(tensor, stats)| {
         let Stats { nan, infinite, values, .. } = *stats.as_ref()?;
         let name = Escaped(tensor.name);

@@ -1,7 +1,7 @@
 //! `gguf2st inspect MODEL`, and `gguf2st MODEL`
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use gguf2st_convert::{Model, Stats};
 use gguf2st_gguf::Verdict;
@@ -10,7 +10,7 @@ use gguf2st_source::EscapedPath;
 use super::values;
 use crate::args::{GlobalArgs, InspectArgs};
 use crate::error::{Failure, Outcome};
-use crate::open;
+use crate::open::Given;
 use crate::query::Query;
 use crate::render::inspect::{View, write_inspected_json, write_text};
 use crate::render::progress::Progress;
@@ -18,18 +18,17 @@ use crate::render::{Extent, Look, Out, report};
 
 /// A model to look at.
 struct Job {
-    path: PathBuf,
+    given: Given,
     json: bool,
     /// Whether the values themselves are looked at.
     stats: bool,
     view: View,
 }
 
-impl From<InspectArgs> for Job {
-    fn from(args: InspectArgs) -> Self {
+impl Job {
+    fn new(given: Given, args: InspectArgs) -> Self {
         Self {
-            // `Args::read` lets no line without a model through; an empty path is one that does not exist.
-            path: args.model.unwrap_or_default(),
+            given,
             json: args.json,
             stats: args.stats,
             view: View {
@@ -43,21 +42,23 @@ impl From<InspectArgs> for Job {
 }
 
 pub(super) fn run(mut args: InspectArgs, global: GlobalArgs, out: &mut Out) -> Result<Outcome, Failure> {
+    // `Args::read` lets no line without a model through; an empty path is one that does not exist.
+    let given = Given::parse(args.model.take().unwrap_or_default())?;
     if let Some(name) = args.values.take() {
-        return values::run(&args.model.unwrap_or_default(), &name, args.count, args.json, out);
+        return values::run(&given, &name, args.count, args.json, out);
     }
-    let mut job = Job::from(args);
-    let model = open::model(&job.path)?;
+    let mut job = Job::new(given, args);
+    let model = job.given.to_look_at()?;
     if job.stats {
         job.view.stats = Some(stats(&model, global)?);
     }
     let look = out.look();
     job.write(&model, look, out).map_err(Failure::output)?;
     // What was shown is what the file says only if nobody changed it meanwhile.
-    model.source().intact()?;
+    model.intact()?;
     if !global.quiet {
         out.finish()?;
-        warn_of_faults(&job.path, &model);
+        warn_of_faults(job.given.name(), &model);
     }
     Ok(Outcome::Done)
 }
@@ -65,9 +66,9 @@ pub(super) fn run(mut args: InspectArgs, global: GlobalArgs, out: &mut Out) -> R
 impl Job {
     fn write(&self, model: &Model, look: Look, out: &mut impl Write) -> io::Result<()> {
         if self.json {
-            write_inspected_json(out, &self.path, model.file(), &self.view)
+            write_inspected_json(out, self.given.name(), model, &self.view)
         } else {
-            write_text(out, look, &self.path, model.file(), &self.view)
+            write_text(out, look, self.given.name(), model, &self.view)
         }
     }
 }
@@ -80,10 +81,17 @@ pub(super) fn stats(model: &Model, global: GlobalArgs) -> Result<Vec<Option<Stat
     Ok(stats)
 }
 
-/// A head that can be read may still tell of data that can't be: what was shown must not look sound then.
+/// A head that can be read may still tell of data that can't be, and of parts that are not there: what was shown must
+/// not look sound then.
 fn warn_of_faults(path: &Path, model: &Model) {
-    for check in model.file().check().into_iter().filter(|check| check.verdict == Verdict::Fail) {
-        report::warning(format_args!("{}: {}: {}", EscapedPath(path), check.name, check.detail));
+    if let Some(fault) = model.fault() {
+        report::warning(format_args!("{}: {fault}", EscapedPath(path)));
+    }
+    for part in model.parts() {
+        let path = if model.parts().len() > 1 { part.source().name() } else { path };
+        for check in part.file().check().into_iter().filter(|check| check.verdict == Verdict::Fail) {
+            report::warning(format_args!("{}: {}: {}", EscapedPath(path), check.name, check.detail));
+        }
     }
 }
 
@@ -91,6 +99,7 @@ fn warn_of_faults(path: &Path, model: &Model) {
 mod tests {
     use super::*;
     use std::fs::{self, File};
+    use std::path::PathBuf;
     use std::sync::Arc;
 
     use gguf2st_gguf::write::Builder;
@@ -98,7 +107,7 @@ mod tests {
 
     fn job(path: &Path, json: bool) -> Job {
         let view = View { tensors: true, stats: None, query: None, extent: Extent::Full };
-        Job { path: path.into(), json, stats: false, view }
+        Job { given: Given::parse(path).unwrap(), json, stats: false, view }
     }
 
     fn model_file() -> (tempfile::TempDir, PathBuf) {
@@ -116,7 +125,7 @@ mod tests {
     fn a_file_cut_short_after_opening_is_an_error() {
         for json in [false, true] {
             let (_folder, path) = model_file();
-            let model = open::model(&path).unwrap();
+            let model = Given::parse(&path).unwrap().to_look_at().unwrap();
             File::options().write(true).open(&path).unwrap().set_len(100).unwrap();
             let mut out = Vec::new();
             // Zeros where the head was: whatever is made of them, it is not called done.

@@ -1,8 +1,10 @@
 //! One file a command: its arguments become a job, the job is done, what came out is rendered.
 
+mod assemble;
 mod check;
 mod completions;
 mod convert;
+mod dry_run;
 mod inspect;
 mod man;
 mod restore;
@@ -21,6 +23,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome, Failure> {
         Command::Inspect(args) => inspect::run(args, global, &mut out),
         Command::Check(args) => check::run(&args, global, &mut out),
         Command::Convert(args) => convert::run(&args, global, &mut out),
+        Command::Assemble(args) => assemble::run(&args, global, &mut out),
         Command::Restore(args) => restore::run(&args, global, &mut out),
         Command::Verify(args) => verify::run(&args, global, &mut out),
         Command::Completions(args) => completions::run(&args, &mut out),

@@ -6,7 +6,8 @@ use super::convert::run_options;
 use crate::args::{GlobalArgs, RestoreArgs};
 use crate::error::{Failure, Outcome};
 use crate::render::Out;
-use crate::render::progress::{Progress, wrote};
+use crate::render::progress::Progress;
+use crate::render::written::{Wrote, wrote};
 
 pub(super) fn run(args: &RestoreArgs, global: GlobalArgs, out: &mut Out) -> Result<Outcome, Failure> {
     let weights = Weights::open_path(&args.input)?;
@@ -14,10 +15,12 @@ pub(super) fn run(args: &RestoreArgs, global: GlobalArgs, out: &mut Out) -> Resu
     // What comes back is about as long as what it comes from.
     let progress = Progress::new("restoring", weights.bytes(), global);
     let advance = |bytes| progress.advance(bytes);
-    let (_, bytes) = gguf2st_convert::restore(&weights, &args.output, options.existing, options.threads, &advance)?;
+    let (parts, bytes) = gguf2st_convert::restore(&weights, &args.output, options.existing, options.threads, &advance)?;
     let seconds = progress.finish();
     if !global.quiet {
-        wrote(out, &args.output, None, bytes, seconds).map_err(Failure::output)?;
+        let files = (parts > 1).then_some(parts);
+        wrote(out, &Wrote { path: &args.output, files, kept: 0, tensors: None, bytes, seconds })
+            .map_err(Failure::output)?;
     }
     Ok(Outcome::Done)
 }

@@ -4,12 +4,12 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use clap::builder::styling::{AnsiColor, Style};
-use gguf2st_convert::Stats;
+use gguf2st_convert::{Model, Stats};
+use gguf2st_gguf::TensorInfo;
 use gguf2st_gguf::bstr::BStr;
-use gguf2st_gguf::{GgufFile, TensorInfo};
 use gguf2st_source::EscapedPath;
 
-use super::json::Inspected;
+use super::json::{Inspected, first_positions};
 use super::out::Look;
 use super::table::{Column, Table};
 use super::text::{Extent, Name, Shown, type_and_length};
@@ -44,16 +44,11 @@ impl View {
 }
 
 /// Writes the documented JSON object.
-pub(crate) fn write_inspected_json<H: AsRef<[u8]>>(
-    out: &mut impl Write,
-    path: &Path,
-    file: &GgufFile<H>,
-    view: &View,
-) -> io::Result<()> {
+pub(crate) fn write_inspected_json(out: &mut impl Write, path: &Path, model: &Model, view: &View) -> io::Result<()> {
     let document = Inspected {
         path: path.as_os_str().as_encoded_bytes(),
-        file,
-        parameters: Summary::of(file).parameters,
+        model,
+        parameters: Summary::of(model).parameters,
         stats: view.stats.as_deref(),
         query: view.query.as_ref(),
         extent: view.extent,
@@ -62,32 +57,26 @@ pub(crate) fn write_inspected_json<H: AsRef<[u8]>>(
 }
 
 /// Writes the summary, the metadata and, where wanted, the tensors.
-pub(crate) fn write_text<H: AsRef<[u8]>>(
-    out: &mut impl Write,
-    look: Look,
-    path: &Path,
-    file: &GgufFile<H>,
-    view: &View,
-) -> io::Result<()> {
+pub(crate) fn write_text(out: &mut impl Write, look: Look, path: &Path, model: &Model, view: &View) -> io::Result<()> {
     if view.query.is_none() {
         writeln!(out, "{}", look.paint(PATH, EscapedPath(path)))?;
-        write_summary(out, look, file)?;
+        write_summary(out, look, model)?;
         writeln!(out)?;
     }
     // What a query leaves nothing of is left out, unless that is everything.
-    let metadata = view.query.is_none() || file.metadata().iter().any(|(key, _)| view.keeps(key));
-    let tensors = view.tensors && (view.query.is_none() || file.tensors().iter().any(|tensor| view.keeps(tensor.name)));
+    let metadata = view.query.is_none() || model.file().metadata().iter().any(|(key, _)| view.keeps(key));
+    let tensors = view.tensors && (view.query.is_none() || model.tensors().any(|(_, tensor)| view.keeps(tensor.name)));
     if metadata {
-        write_metadata(out, look, file, view)?;
+        write_metadata(out, look, model, view)?;
     }
     if metadata && tensors {
         writeln!(out)?;
     }
     if tensors {
-        write_tensors(out, look, file, view)?;
+        write_tensors(out, look, model, view)?;
         if let Some(stats) = view.stats.as_ref().filter(|stats| !stats.is_empty()) {
             writeln!(out)?;
-            write_stats(out, look, file, view, stats)?;
+            write_stats(out, look, model, view, stats)?;
         }
     }
     if !metadata && !tensors {
@@ -96,21 +85,22 @@ pub(crate) fn write_text<H: AsRef<[u8]>>(
     Ok(())
 }
 
-fn write_summary<H: AsRef<[u8]>>(out: &mut impl Write, look: Look, file: &GgufFile<H>) -> io::Result<()> {
-    let lines = summary_lines(file);
+fn write_summary(out: &mut impl Write, look: Look, model: &Model) -> io::Result<()> {
+    let lines = summary_lines(model);
     let mut table = Table::new(look, [Column::new("", NAME_COLUMNS).style(LABEL)], "").indent(2);
     lines.iter().for_each(|(label, _)| table.fit(&[(*label).to_owned()]));
     lines.iter().try_for_each(|(label, text)| table.write_wrapped(out, &[(*label).to_owned()], text))
 }
 
-fn summary_lines<H: AsRef<[u8]>>(file: &GgufFile<H>) -> Vec<(&'static str, String)> {
-    let summary = Summary::of(file);
+fn summary_lines(model: &Model) -> Vec<(&'static str, String)> {
+    let summary = Summary::of(model);
+    let (file, count) = (model.file(), model.parts().len());
     let text = |text: Option<&BStr>| text.map(|text| Name(text, Extent::Brief).to_string());
     let mut lines = vec![("kind", kind(&summary))];
     let mut add = |label, text: Option<String>| lines.extend(text.map(|text| (label, text)));
     add("architecture", text(summary.architecture));
     add("name", text(summary.name));
-    if !file.tensors().is_empty() {
+    if model.tensors().next().is_some() {
         add("parameters", Some(parameters(summary.parameters)));
     }
     add("context length", summary.context_length.map(|tokens| format!("{} tokens", units::grouped(tokens))));
@@ -126,22 +116,24 @@ fn summary_lines<H: AsRef<[u8]>>(file: &GgufFile<H>) -> Vec<(&'static str, Strin
         let yes = |bytes| format!("yes, {}", units::bytes(bytes as u64));
         add("chat template", Some(summary.chat_template.map_or("no".into(), yes)));
     }
-    add("size", Some(size(file.container_len())));
+    add("size", Some(size(model.parts().iter().map(|part| part.file().container_len()).fold(0, u64::saturating_add))));
+    add("parts", (count > 1).then(|| parts(model)));
     add(
         "container",
         Some(format!(
             "GGUF version {}, {}-endian, {}, {}",
             file.version(),
             file.byte_order().name(),
-            units::plural(file.tensors().len(), "tensor"),
+            units::plural(model.tensors().count(), "tensor"),
             units::plural(file.metadata().len(), "metadata key"),
         )),
     );
     add(
         "data",
         Some(format!(
-            "from byte {}, aligned to {}",
+            "from byte {}{}, aligned to {}",
             units::grouped(file.data_offset()),
+            if count > 1 { " of the first part" } else { "" },
             units::grouped(file.alignment().into())
         )),
     );
@@ -206,6 +198,16 @@ fn token(token: Token<'_>) -> String {
     }
 }
 
+/// How many there are, and the names of the first and the last.
+fn parts(model: &Model) -> String {
+    let parts = model.parts();
+    let name = |part: Option<&gguf2st_convert::Part>| {
+        let path = part.map_or(Path::new(""), |part| part.source().name());
+        EscapedPath(path.file_name().map_or(path, Path::new)).to_string()
+    };
+    format!("{} ({} … {})", parts.len(), name(parts.first()), name(parts.last()))
+}
+
 fn size(bytes: u64) -> String {
     if bytes < 10_000 {
         return units::bytes(bytes);
@@ -213,8 +215,8 @@ fn size(bytes: u64) -> String {
     format!("{} ({} bytes)", units::bytes(bytes), units::grouped(bytes))
 }
 
-fn write_metadata<H: AsRef<[u8]>>(out: &mut impl Write, look: Look, file: &GgufFile<H>, view: &View) -> io::Result<()> {
-    let metadata = file.metadata();
+fn write_metadata(out: &mut impl Write, look: Look, model: &Model, view: &View) -> io::Result<()> {
+    let metadata = model.file().metadata();
     let kept = || metadata.iter().filter(|(key, _)| view.keeps(key));
     if kept().next().is_none() {
         return writeln!(out, "no metadata");
@@ -231,17 +233,25 @@ fn write_metadata<H: AsRef<[u8]>>(out: &mut impl Write, look: Look, file: &GgufF
     })
 }
 
-fn write_tensors<H: AsRef<[u8]>>(out: &mut impl Write, look: Look, file: &GgufFile<H>, view: &View) -> io::Result<()> {
-    let tensors = file.tensors();
-    let kept = || tensors.iter().enumerate().filter(|(_, tensor)| view.keeps(tensor.name));
+fn write_tensors(out: &mut impl Write, look: Look, model: &Model, view: &View) -> io::Result<()> {
+    let parts = model.parts();
+    let kept = || model.tensors().enumerate().filter(|(_, (_, tensor))| view.keeps(tensor.name));
     if kept().next().is_none() {
         return writeln!(out, "no tensors");
     }
-    let rooms = if kept().any(|(_, tensor)| tensor.byte_size().is_err()) { file.rooms() } else { Vec::new() };
+    // A pass over all offsets, for parts that need one.
+    let mut rooms = vec![Vec::new(); parts.len()];
+    for (_, (part, tensor)) in kept() {
+        if rooms[part].is_empty() && tensor.byte_size().is_err() {
+            rooms[part] = parts[part].file().rooms();
+        }
+    }
+    let first: Vec<_> = first_positions(model).collect();
     let mut table = Table::new(
         look,
         [
             Column::new("tensor", NAME_COLUMNS),
+            Column::new("part", 5).right().only_if(parts.len() > 1),
             Column::new("dims", 32),
             Column::new("type", 16),
             Column::new("bytes", 20).right(),
@@ -249,36 +259,37 @@ fn write_tensors<H: AsRef<[u8]>>(out: &mut impl Write, look: Look, file: &GgufFi
         ],
         "",
     );
-    let cells = |tensor: &TensorInfo<'_>| {
+    let cells = |part: usize, tensor: &TensorInfo<'_>| {
         let bytes = tensor.byte_size().map_or_else(|_| "unknown".into(), |bytes| bytes.to_string());
         [
             Name(tensor.name, view.extent).to_string(),
+            (part + 1).to_string(),
             format!("{:?}", tensor.dims),
             tensor.ggml_type.to_string(),
             bytes,
-            (u128::from(file.data_offset()) + u128::from(tensor.offset)).to_string(),
+            (u128::from(parts[part].file().data_offset()) + u128::from(tensor.offset)).to_string(),
         ]
     };
-    kept().for_each(|(_, tensor)| table.fit(&cells(&tensor)));
+    kept().for_each(|(_, (part, tensor))| table.fit(&cells(part, &tensor)));
     table.write_titles(out)?;
-    kept().try_for_each(|(position, tensor)| {
-        let room = rooms.get(position).filter(|_| tensor.byte_size().is_err());
+    kept().try_for_each(|(position, (part, tensor))| {
+        let room = rooms[part].get(position - first[part]).filter(|_| tensor.byte_size().is_err());
         let remark = room.map_or(String::new(), |room| format!("room for {}", units::bytes(*room)));
-        table.write_wrapped(out, &cells(&tensor), &remark)
+        table.write_wrapped(out, &cells(part, &tensor), &remark)
     })
 }
 
 /// A second table, since a terminal is not wide enough for both in one. Where it is not even for this one,
 /// names stand above their figures.
-fn write_stats<H: AsRef<[u8]>>(
+fn write_stats(
     out: &mut impl Write,
     look: Look,
-    file: &GgufFile<H>,
+    model: &Model,
     view: &View,
     stats: &[Option<Stats>],
 ) -> io::Result<()> {
-    let tensors = file.tensors();
-    let kept = || tensors.iter().zip(stats).filter(|(tensor, _)| view.keeps(tensor.name));
+    let tensors = || model.tensors().map(|(_, tensor)| tensor);
+    let kept = || tensors().zip(stats).filter(|(tensor, _)| view.keeps(tensor.name));
     let name = |tensor: &TensorInfo<'_>| Name(tensor.name, view.extent).to_string();
     let row = |tensor: &TensorInfo<'_>, stats: &Stats| {
         let [values, min, max, mean, std, nan, inf, zeros] = figures(stats);
@@ -302,7 +313,7 @@ fn write_stats<H: AsRef<[u8]>>(
         }
         Some(stats) => table.write_wrapped(out, &row(&tensor, stats), ""),
         None => {
-            let (name, order) = (name(&tensor), file.byte_order().name());
+            let (name, order) = (name(&tensor), model.file().byte_order().name());
             writeln!(out, "{name}  {} has no decoder for {order}-endian files", tensor.ggml_type)
         }
     })
@@ -328,19 +339,21 @@ fn figures(stats: &Stats) -> [String; 8] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::open::Given;
+    use gguf2st_gguf::GgmlType;
     use gguf2st_gguf::write::Builder;
-    use gguf2st_gguf::{GgmlType, parse_gguf};
 
     #[test]
     fn statistics_on_a_terminal_that_is_too_narrow_for_names_beside_them() {
         let container = Builder::new().tensor("blk.0.attn_norm.weight", &[4], GgmlType::F32).container(|_, _| ());
-        let container = container.unwrap();
-        let file = parse_gguf(&container[..], container.len() as u64).unwrap();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(&file, container.unwrap()).unwrap();
+        let model = Given::parse(file.path()).unwrap().to_look_at().unwrap();
         let view = View { tensors: true, stats: None, query: None, extent: Extent::Brief };
         let stats = [Some(Stats::default())];
         let written = |width| {
             let mut out = Vec::new();
-            write_stats(&mut out, Look { color: false, width: Some(width) }, &file, &view, &stats).unwrap();
+            write_stats(&mut out, Look { color: false, width: Some(width) }, &model, &view, &stats).unwrap();
             String::from_utf8(out).unwrap()
         };
         assert_eq!(

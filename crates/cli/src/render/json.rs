@@ -4,8 +4,8 @@
 use std::fmt;
 use std::io::{self, Write};
 
-use gguf2st_convert::Stats;
-use gguf2st_gguf::{Array, GgufFile, Metadata, SHOWN_ELEMENTS, TensorInfo, Tensors, Value, is_deceptive};
+use gguf2st_convert::{Model, Part, Stats};
+use gguf2st_gguf::{Array, Metadata, SHOWN_ELEMENTS, TensorInfo, Value, is_deceptive};
 use serde::ser::{Serialize, SerializeMap as _, SerializeStruct as _, Serializer};
 use serde_json::ser::Formatter;
 
@@ -134,35 +134,50 @@ impl Serialize for Elements<'_> {
 }
 
 /// What `inspect --json` prints. The names and the order of its fields are a promise.
-pub(crate) struct Inspected<'a, H> {
+pub(crate) struct Inspected<'a> {
     pub(crate) path: &'a [u8],
-    pub(crate) file: &'a GgufFile<H>,
+    pub(crate) model: &'a Model,
     pub(crate) parameters: Option<u64>,
     pub(crate) stats: Option<&'a [Option<Stats>]>,
     pub(crate) query: Option<&'a Query>,
     pub(crate) extent: Extent,
 }
 
-impl<H: AsRef<[u8]>> Serialize for Inspected<'_, H> {
+impl Serialize for Inspected<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { path, file, parameters, stats, query, extent } = *self;
-        let (metadata, tensors) = (file.metadata(), file.tensors());
-        let mut document = serializer.serialize_struct("Inspected", 11)?;
+        let Self { path, model, parameters, stats, query, extent } = *self;
+        let (file, parts) = (model.file(), model.parts());
+        let sum = |figure: fn(&Part) -> u64| parts.iter().map(figure).fold(0, u64::saturating_add);
+        let metadata = file.metadata();
+        let mut document = serializer.serialize_struct("Inspected", 12)?;
         document.serialize_field("path", &Text(path))?;
         document.serialize_field("version", &file.version())?;
         document.serialize_field("byte_order", file.byte_order().name())?;
         document.serialize_field("alignment", &file.alignment())?;
-        document.serialize_field("tensor_count", &tensors.len())?;
+        document.serialize_field("tensor_count", &sum(|part| part.file().tensors().len() as u64))?;
         document.serialize_field("metadata_count", &metadata.len())?;
         document.serialize_field("data_offset", &file.data_offset())?;
-        document.serialize_field("file_size", &file.container_len())?;
+        document.serialize_field("file_size", &sum(|part| part.file().container_len()))?;
         document.serialize_field("parameters", &parameters)?;
         document.serialize_field("metadata", &Entries { metadata, query, extent })?;
-        // Rooms take a pass over all offsets, so only where a tensor needs one.
-        let rooms = if tensors.iter().any(|tensor| tensor.byte_size().is_err()) { file.rooms() } else { Vec::new() };
-        let data_offset = file.data_offset();
-        document.serialize_field("tensors", &Listing { tensors, data_offset, rooms, stats, query })?;
+        document.serialize_field("tensors", &Listing { model, stats, query })?;
+        if parts.len() > 1 {
+            document.serialize_field("parts", &parts.iter().map(Listed).collect::<Vec<_>>())?;
+        }
         document.end()
+    }
+}
+
+struct Listed<'a>(&'a Part);
+
+impl Serialize for Listed<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(part) = self;
+        let mut map = serializer.serialize_struct("Part", 3)?;
+        map.serialize_field("path", &Text(part.source().name().as_os_str().as_encoded_bytes()))?;
+        map.serialize_field("size", &part.file().container_len())?;
+        map.serialize_field("data_offset", &part.file().data_offset())?;
+        map.end()
     }
 }
 
@@ -196,10 +211,7 @@ impl Serialize for Entry<'_> {
 }
 
 struct Listing<'a> {
-    tensors: Tensors<'a>,
-    data_offset: u64,
-    /// One a tensor, or none at all where every tensor has a size.
-    rooms: Vec<u64>,
+    model: &'a Model,
     /// One a tensor, where wanted.
     stats: Option<&'a [Option<Stats>]>,
     query: Option<&'a Query>,
@@ -207,27 +219,50 @@ struct Listing<'a> {
 
 impl Serialize for Listing<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let rooms = self.rooms.iter().copied().map(Some).chain(std::iter::repeat(None));
-        let all = self.tensors.iter().zip(rooms).enumerate();
-        let kept = all.filter(|(_, (tensor, _))| self.query.is_none_or(|query| query.matches(tensor.name)));
-        serializer.collect_seq(kept.map(|(position, (tensor, room))| {
-            let stats = self.stats.map(|stats| stats.get(position).and_then(Option::as_ref).map(Figures));
-            Listed { tensor, data_offset: self.data_offset, room, stats }
+        let parts = self.model.parts();
+        // Rooms take a pass over all offsets, so only where a tensor needs one.
+        let rooms: Vec<_> = parts
+            .iter()
+            .map(|part| {
+                let unknown = part.file().tensors().iter().any(|tensor| tensor.byte_size().is_err());
+                if unknown { part.file().rooms() } else { Vec::new() }
+            })
+            .collect();
+        let first: Vec<_> = first_positions(self.model).collect();
+        let kept = self.model.tensors().enumerate();
+        let kept = kept.filter(|(_, (_, tensor))| self.query.is_none_or(|query| query.matches(tensor.name)));
+        serializer.collect_seq(kept.map(|(position, (part, tensor))| ListedTensor {
+            tensor,
+            data_offset: parts[part].file().data_offset(),
+            room: rooms[part].get(position - first[part]).copied(),
+            stats: self.stats.map(|stats| stats.get(position).and_then(Option::as_ref).map(Figures)),
+            part: (parts.len() > 1).then_some(part + 1),
         }))
     }
 }
 
-struct Listed<'a> {
+/// The position of each part's first tensor among those of all parts.
+pub(super) fn first_positions(model: &Model) -> impl Iterator<Item = usize> {
+    model.parts().iter().scan(0, |position, part| {
+        let first = *position;
+        *position += part.file().tensors().len();
+        Some(first)
+    })
+}
+
+struct ListedTensor<'a> {
     tensor: TensorInfo<'a>,
     data_offset: u64,
     room: Option<u64>,
     /// `None` where they are not wanted, `Some(None)` where they can't be had.
     stats: Option<Option<Figures<'a>>>,
+    /// Of a set, from one.
+    part: Option<usize>,
 }
 
-impl Serialize for Listed<'_> {
+impl Serialize for ListedTensor<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { tensor, data_offset, room, stats } = self;
+        let Self { tensor, data_offset, room, stats, part } = self;
         let bytes = tensor.byte_size().ok();
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("name", &Text(tensor.name))?;
@@ -245,6 +280,9 @@ impl Serialize for Listed<'_> {
         }
         if let Some(stats) = stats {
             map.serialize_entry("stats", stats)?;
+        }
+        if let Some(part) = part {
+            map.serialize_entry("part", part)?;
         }
         map.end()
     }

@@ -7,6 +7,7 @@ pub(crate) mod check;
 pub(crate) mod inspect;
 mod json;
 mod out;
+pub(crate) mod plan;
 pub(crate) mod progress;
 pub(crate) mod report;
 mod table;
@@ -14,6 +15,7 @@ mod text;
 pub(crate) mod units;
 pub(crate) mod values;
 pub(crate) mod verify;
+pub(crate) mod written;
 
 pub(crate) use json::write_json;
 pub(crate) use out::{Look, Out};

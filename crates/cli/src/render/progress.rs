@@ -1,26 +1,28 @@
-//! How far long work has come, on standard error: a bar on a terminal, a line now and then elsewhere. Work
-//! that takes less than a second shows nothing.
+//! How far long work has come, on standard error: a bar on a terminal, a line now and then elsewhere, or objects of
+//! JSON. Work that takes less than a second shows nothing but, in JSON, its end.
 
 use std::fmt;
 use std::io::{self, Write};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use gguf2st_source::EscapedPath;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use serde::Serialize;
 
-use super::{out, units};
-use crate::args::GlobalArgs;
+use super::{out, units, write_json};
+use crate::args::{GlobalArgs, ProgressChoice};
 
 /// Work that is done before that needs no progress.
 const SILENT: Duration = Duration::from_secs(1);
 
 /// Between two lines where there is no terminal.
 const PAUSE: Duration = Duration::from_secs(5);
+
+/// Between two objects of JSON.
+const BEAT: Duration = Duration::from_secs(1);
 
 /// Between two drawings of a bar.
 const TICK: Duration = Duration::from_millis(100);
@@ -41,13 +43,17 @@ impl Progress {
         let start = Instant::now();
         let done = Arc::new(AtomicU64::new(0));
         let work = Work { verb, total, start, done: Arc::clone(&done) };
-        let display = (!global.quiet).then(|| {
+        let display = form(global, out::stderr_obeys()).and_then(|form| {
             let (sender, ended) = channel();
-            let show = move || if out::stderr_obeys() { work.draw(&ended) } else { work.tell(&ended) };
+            let show = move || match form {
+                Form::Bar => work.draw(&ended),
+                Form::Lines => work.tell(&ended),
+                Form::Json => work.report(&ended),
+            };
             // Without a thread to spare there is no progress to be seen, only to be made.
             Some((sender, thread::Builder::new().name("progress".into()).spawn(show).ok()?))
         });
-        Self { start, done, display: display.flatten() }
+        Self { start, done, display }
     }
 
     pub(crate) fn advance(&self, bytes: u64) {
@@ -73,6 +79,26 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         self.end();
+    }
+}
+
+/// How progress is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Bar,
+    Lines,
+    Json,
+}
+
+/// What is asked for by name holds with `--quiet` too.
+fn form(global: GlobalArgs, terminal: bool) -> Option<Form> {
+    match global.progress {
+        ProgressChoice::Bar => Some(Form::Bar),
+        ProgressChoice::Lines => Some(Form::Lines),
+        ProgressChoice::Json => Some(Form::Json),
+        ProgressChoice::None => None,
+        ProgressChoice::Auto if global.quiet => None,
+        ProgressChoice::Auto => Some(if terminal { Form::Bar } else { Form::Lines }),
     }
 }
 
@@ -115,6 +141,48 @@ impl Work {
             // Nobody to tell of a failure of standard error.
             let _ = writeln!(io::stderr(), "gguf2st: {} {}", self.verb, figures(done, self.total, rate));
             pause = PAUSE;
+        }
+    }
+
+    /// Writes an object a second, and one at the end.
+    fn report(&self, ended: &Receiver<()>) {
+        loop {
+            let goes_on = goes_on(ended, BEAT);
+            let state = State::new(self.done(), self.total, self.start.elapsed().as_secs_f64());
+            let mut line = Vec::new();
+            // Numbers into memory: that can't fail; and nobody is there to be told of a failure of standard error.
+            let _ = write_json(&mut line, &state);
+            let _ = io::stderr().write_all(&line);
+            if !goes_on {
+                break;
+            }
+        }
+    }
+}
+
+/// What programs are told.
+#[derive(Debug, PartialEq, Serialize)]
+struct State {
+    /// Bytes.
+    done: u64,
+    /// Bytes.
+    total: u64,
+    /// Since the start.
+    bytes_per_second: u64,
+    /// If it goes on like that; `None` where nothing has come yet.
+    seconds_left: Option<u64>,
+}
+
+impl State {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "casts of floats saturate")]
+    fn new(done: u64, total: u64, seconds: f64) -> Self {
+        let rate = done as f64 / seconds.max(1e-9);
+        let left = ((total - done) as f64 / rate).ceil();
+        Self {
+            done,
+            total,
+            bytes_per_second: rate as u64,
+            seconds_left: if done >= total { Some(0) } else { left.is_finite().then_some(left as u64) },
         }
     }
 }
@@ -178,19 +246,6 @@ fn left(done: u64, total: u64, rate: f64) -> String {
     }
 }
 
-/// What was written, in a line.
-pub(crate) fn wrote(
-    out: &mut impl Write,
-    path: &Path,
-    tensors: Option<usize>,
-    bytes: u64,
-    seconds: f64,
-) -> io::Result<()> {
-    let tensors = tensors.map(|tensors| format!("{}, ", units::plural(tensors, "tensor"))).unwrap_or_default();
-    let rate = units::rate(bytes as f64 / seconds.max(1e-9));
-    writeln!(out, "wrote {}: {tensors}{} in {seconds:.2} s ({rate})", EscapedPath(path), units::bytes(bytes))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -207,6 +262,28 @@ mod tests {
         assert_eq!(left(0, 7_141, 1.0), "2 h 0 min left");
         assert_eq!(left(0, u64::MAX, 1.0), "? left");
         assert_eq!(left(5, 4, 1.0), "finishing");
+    }
+
+    #[test]
+    fn objects() {
+        let state = |done, total| State::new(done, total, 2.0);
+        let json = |state| serde_json::to_string(&state).unwrap();
+        assert_eq!(json(state(4, 9)), r#"{"done":4,"total":9,"bytes_per_second":2,"seconds_left":3}"#);
+        assert_eq!(state(0, 9).seconds_left, None);
+        assert_eq!(state(9, 9).seconds_left, Some(0));
+        assert_eq!(state(0, 0).seconds_left, Some(0));
+    }
+
+    #[test]
+    fn forms() {
+        let form = |quiet, progress, terminal| {
+            form(GlobalArgs { quiet, color: crate::args::ColorChoice::Auto, progress }, terminal)
+        };
+        assert_eq!(form(false, ProgressChoice::Auto, true), Some(Form::Bar));
+        assert_eq!(form(false, ProgressChoice::Auto, false), Some(Form::Lines));
+        assert_eq!(form(true, ProgressChoice::Auto, true), None);
+        assert_eq!(form(true, ProgressChoice::Json, true), Some(Form::Json));
+        assert_eq!(form(false, ProgressChoice::None, true), None);
     }
 
     /// Half of 1 TiB after 10,000 s, drawn as it would be on a terminal of that width.
@@ -234,18 +311,5 @@ mod tests {
         assert_eq!(drawn(50), "converting █████████░░░░░░░░░ 50%, 2 h 47 min left");
         assert_eq!(drawn(36).trim_end(), "converting 50%, 2 h 47 min left");
         assert_eq!(drawn(33).trim_end(), "50%");
-    }
-
-    #[test]
-    fn what_was_written() {
-        let mut out = Vec::new();
-        wrote(&mut out, Path::new("a\n\u{202e}\u{1b}[2J"), Some(1), 1 << 20, 0.5).unwrap();
-        wrote(&mut out, Path::new("b"), None, 5, 0.0).unwrap();
-        let shown = String::from_utf8(out).unwrap();
-        assert_eq!(
-            shown,
-            "wrote a\\n\\u{202e}\\u{1b}[2J: 1 tensor, 1.00 MiB in 0.50 s (2.00 MiB/s)\n\
-             wrote b: 5 bytes in 0.00 s (4.66 GiB/s)\n"
-        );
     }
 }

@@ -6,17 +6,15 @@ use std::process::ExitCode;
 
 use gguf2st_gguf::{Escaped, is_deceptive};
 
-use crate::error::Failure;
+use crate::error::{COULD_NOT, Failure};
 
-/// The exit status of what could not be done.
-const COULD_NOT: u8 = 2;
 /// Bytes of a message: an error may name a key of 64 KiB.
 const LONGEST: usize = 2000;
 
 /// Says why a command could not be done.
 pub(crate) fn failure(failure: &Failure) -> ExitCode {
     line(failure);
-    ExitCode::from(COULD_NOT)
+    ExitCode::from(failure.status())
 }
 
 /// Says something that did not keep the command from being done.

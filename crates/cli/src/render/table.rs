@@ -33,11 +33,12 @@ pub(crate) struct Column {
     width: usize,
     /// Cells may be longer; the others do not give way to them.
     widest: usize,
+    shown: bool,
 }
 
 impl Column {
     pub(crate) fn new(title: &'static str, widest: usize) -> Self {
-        Self { title, align: Align::Left, style: Style::new(), width: columns(title), widest }
+        Self { title, align: Align::Left, style: Style::new(), width: columns(title), widest, shown: true }
     }
 
     pub(crate) fn right(self) -> Self {
@@ -46,6 +47,11 @@ impl Column {
 
     pub(crate) fn style(self, style: Style) -> Self {
         Self { style, ..self }
+    }
+
+    /// Leaves it out where it would say nothing.
+    pub(crate) fn only_if(self, shown: bool) -> Self {
+        Self { shown, ..self }
     }
 }
 
@@ -115,7 +121,7 @@ impl<const N: usize> Table<N> {
     /// A row up to its last cell.
     fn line(&self, cells: &[String; N]) -> String {
         let mut line = " ".repeat(self.indent);
-        for (column, cell) in self.columns.iter().zip(cells) {
+        for (column, cell) in self.shown(cells) {
             let padding = if self.cramped() { 0 } else { column.width.saturating_sub(columns(cell)) };
             let (before, after) = match column.align {
                 Align::Left => (0, padding + GAP),
@@ -127,9 +133,14 @@ impl<const N: usize> Table<N> {
         line
     }
 
+    fn shown<'a>(&'a self, cells: &'a [String; N]) -> impl Iterator<Item = (&'a Column, &'a String)> {
+        self.columns.iter().zip(cells).filter(|(column, _)| column.shown)
+    }
+
     /// Where the last column begins.
     fn last_column(&self) -> usize {
-        self.indent + self.columns.iter().map(|column| column.width + GAP).sum::<usize>()
+        let shown = self.columns.iter().filter(|column| column.shown);
+        self.indent + shown.map(|column| column.width + GAP).sum::<usize>()
     }
 
     /// Where the last cell of a row begins: further on, where a cell is longer than its column.
@@ -138,7 +149,7 @@ impl<const N: usize> Table<N> {
             let least = if self.cramped() { 0 } else { column.width };
             columns(cell).max(least) + GAP
         };
-        self.indent + self.columns.iter().zip(cells).map(width).sum::<usize>()
+        self.indent + self.shown(cells).map(width).sum::<usize>()
     }
 
     /// Whether the terminal is too narrow for the columns that are found so far.

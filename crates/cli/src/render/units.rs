@@ -32,6 +32,28 @@ pub(crate) fn bytes(number: u64) -> String {
     scaled(number as f64, 1024.0, &BINARY)
 }
 
+/// Bytes in the units of disks and networks, to three figures: `253 MB`; exact below 10,000.
+pub(crate) fn decimal(number: u64) -> String {
+    if number < 10_000 {
+        return bytes(number);
+    }
+    let mut value = number as f64;
+    let mut name = "";
+    for larger in ["KB", "MB", "GB", "TB", "PB", "EB"] {
+        // What would be shown as 1000 is shown as 1.00 of the next unit.
+        if value < 999.5 {
+            break;
+        }
+        (value, name) = (value / 1000.0, larger);
+    }
+    let decimals = match value {
+        ..9.995 => 2,
+        ..99.95 => 1,
+        _ => 0,
+    };
+    format!("{value:.decimals$} {name}")
+}
+
 /// Bytes a second: `241.4 MiB/s`.
 pub(crate) fn rate(number: f64) -> String {
     match number {
@@ -110,6 +132,11 @@ mod tests {
         assert_eq!(bytes(288), "288 bytes");
         assert_eq!(bytes(253_113_024), "241.4 MiB");
         assert_eq!(bytes(1_048_576), "1.00 MiB");
+        assert_eq!(decimal(9_999), "9,999 bytes");
+        assert_eq!(decimal(10_000), "10.0 KB");
+        assert_eq!(decimal(253_113_024), "253 MB");
+        assert_eq!(decimal(999_600_000), "1.00 GB");
+        assert_eq!(decimal(u64::MAX), "18.4 EB");
         assert_eq!(rate(0.4), "0 bytes/s");
         assert_eq!(rate(1048576.0), "1.00 MiB/s");
         assert_eq!(rate(f64::NAN), "? bytes/s");

@@ -1,6 +1,7 @@
 //! What `verify` prints.
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use gguf2st_convert::{Comparison, Difference, TensorComparison};
 use gguf2st_gguf::{Escaped, Value};
@@ -10,7 +11,6 @@ use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use super::json::{Json, Text};
 use super::text::Extent;
 use super::units;
-use crate::args::VerifyArgs;
 
 /// A line a difference, and the sum.
 pub(crate) fn write_text(out: &mut impl Write, comparison: &Comparison) -> io::Result<()> {
@@ -69,21 +69,22 @@ fn number(dtype: &str, bytes: &[u8]) -> Option<Value<'static>> {
 
 /// `{"path","against","equal","tensors":[{"name","dtype","shape","sha256","equal"}…],"missing","extra"}`; of a
 /// tensor that differs also what is expected.
-pub(crate) fn write_json(out: &mut impl Write, args: &VerifyArgs, comparison: &Comparison) -> io::Result<()> {
-    super::write_json(out, &Compared { args, comparison })
+pub(crate) fn write_json(out: &mut impl Write, path: &Path, against: &Path, comparison: &Comparison) -> io::Result<()> {
+    super::write_json(out, &Compared { path, against, comparison })
 }
 
 struct Compared<'a> {
-    args: &'a VerifyArgs,
+    path: &'a Path,
+    against: &'a Path,
     comparison: &'a Comparison,
 }
 
 impl Serialize for Compared<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { args, comparison } = self;
+        let Self { path, against, comparison } = self;
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("path", &Text(args.output.as_os_str().as_encoded_bytes()))?;
-        map.serialize_entry("against", &Text(args.against.as_os_str().as_encoded_bytes()))?;
+        map.serialize_entry("path", &Text(path.as_os_str().as_encoded_bytes()))?;
+        map.serialize_entry("against", &Text(against.as_os_str().as_encoded_bytes()))?;
         map.serialize_entry("equal", &comparison.is_equal())?;
         map.serialize_entry("tensors", &comparison.tensors.iter().map(Tensor).collect::<Vec<_>>())?;
         map.serialize_entry("missing", &comparison.missing)?;
