@@ -41,13 +41,14 @@ pub(super) fn run(args: &CheckArgs, global: GlobalArgs, out: &mut Out) -> Result
     Ok(if verdict(&checks) == Verdict::Fail { Outcome::Found } else { Outcome::Done })
 }
 
-/// The checks of every part; of several, each says which.
+/// The checks of every part; of several, each says which. Metadata about the model is the first part's alone.
 fn of_parts(model: &Model) -> Vec<Check> {
     let several = model.parts().len() > 1;
-    let parts = model.parts().iter().flat_map(|part| {
+    let parts = model.parts().iter().enumerate().flat_map(|(position, part)| {
         let path = part.source().name();
         let name = EscapedPath(path.file_name().map_or(path, Path::new)).to_string();
-        part.file().check().into_iter().map(move |check| match several {
+        let wanted = move |check: &Check| position == 0 || check.name != "required_keys";
+        part.file().check().into_iter().filter(wanted).map(move |check| match several {
             true => Check::new(check.name, check.verdict, format!("{name}: {}", check.detail)),
             false => check,
         })

@@ -64,7 +64,7 @@ pub(crate) fn write_text(out: &mut impl Write, run: &DryRun<'_>) -> io::Result<(
     let rows: Vec<_> =
         rows.map(|(label, (name, bytes))| [label.to_owned(), name, units::grouped(bytes) + " bytes"]).collect();
     let columns = [Column::new("", 6), Column::new("", 56), Column::new("", 26).right()];
-    write_rows(out, columns, &rows)?;
+    write_rows(out, 0, columns, &rows)?;
     if shards.len() < all {
         writeln!(out, "        {} of {all} files", shards.len())?;
     }
@@ -87,14 +87,14 @@ pub(crate) fn write_text(out: &mut impl Write, run: &DryRun<'_>) -> io::Result<(
         Column::new("", 12).right(),
         Column::new("", 12),
     ];
-    write_rows(out, columns, &rows)?;
+    write_rows(out, 2, columns, &rows)?;
 
     let free = free.map_or_else(String::new, |free| format!(", {} free", units::decimal(free)));
     writeln!(out, "disk    {} needed{free}", units::decimal(*needed))?;
     let memory = in_flight.saturating_add(*heads).saturating_add(*beside);
     writeln!(
         out,
-        "memory  {} at the most: {} of the model, its head of {}, {} beside",
+        "memory  {} at the most: {} of tensors, {} of heads, {} beside",
         units::bytes(memory),
         units::bytes(*in_flight),
         units::bytes(*heads),
@@ -103,8 +103,13 @@ pub(crate) fn write_text(out: &mut impl Write, run: &DryRun<'_>) -> io::Result<(
 }
 
 /// Rows below each other, as wide as they are.
-fn write_rows<const N: usize>(out: &mut impl Write, columns: [Column; N], rows: &[[String; N]]) -> io::Result<()> {
-    let mut table = Table::new(Look::default(), columns, "");
+fn write_rows<const N: usize>(
+    out: &mut impl Write,
+    indent: usize,
+    columns: [Column; N],
+    rows: &[[String; N]],
+) -> io::Result<()> {
+    let mut table = Table::new(Look::default(), columns, "").indent(indent);
     rows.iter().for_each(|row| table.fit(row));
     rows.iter().try_for_each(|row| table.write_wrapped(out, row, ""))
 }

@@ -189,7 +189,7 @@ fn kinds_of_files() {
         (of("llama"), "metadata only"),
         (tensor(part), "model, part 2 of 3"),
     ] {
-        let shown = Folder::with_model(&builder).run(["model.gguf"]).done();
+        let shown = Folder::with_model(&builder).run(["model.gguf", "--quiet"]).done();
         let line = shown.lines().find(|line| line.starts_with("  kind ")).unwrap();
         assert_eq!(line.trim_start_matches("  kind").trim_start(), kind);
     }

@@ -6,10 +6,16 @@ mod check;
 mod convert;
 mod environment;
 mod facts;
+mod folders;
 mod inspect;
 mod man;
 mod outputs;
+mod remote;
 mod restore;
+mod server;
+mod sets;
+#[cfg(unix)]
+mod stopping;
 mod util;
 mod values;
 mod verify;

@@ -9,7 +9,7 @@ fn pages() {
     let folder = Folder::new();
     fs::create_dir(folder.path("man1")).unwrap();
     assert_eq!(folder.run(["man", "man1"]).done(), "");
-    for page in ["", "-inspect", "-check", "-convert", "-restore", "-verify", "-completions", "-man"] {
+    for page in ["", "-inspect", "-check", "-convert", "-assemble", "-restore", "-verify", "-completions", "-man"] {
         let page = format!("gguf2st{page}.1");
         let text = fs::read_to_string(folder.path("man1").join(&page)).expect(&page);
         assert!(text.contains("Examples:"), "{page}");
