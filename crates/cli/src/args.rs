@@ -47,11 +47,12 @@ Examples:
   gguf2st convert model.gguf model.safetensors                  quantised tensors become BF16
   gguf2st convert model.gguf model.safetensors --dtype f16 --keep-f32 norm,bias
   gguf2st convert model.gguf model.safetensors --dtype raw      every byte kept; `restore` gives the GGUF back
-  gguf2st convert model.gguf folder --shard-size 5GB            files of 5 GB at the most, and an index
-  gguf2st convert model.gguf folder --shard-size 5GB --dry-run  what would be made of what; nothing is written
-  gguf2st convert model.gguf folder --shard-size 5GB --only-shards 3,5-7    some of them; `assemble` ends it
+  gguf2st convert model.gguf folder --shard-size 5GB            files of 5 GB and an index
+  gguf2st convert model.gguf folder --shard-size 5GB --dry-run  what would be made of what
+  gguf2st convert model.gguf folder --shard-size 5GB --only-shards 3,5-7
+  gguf2st convert hf://OWNER/REPO/model.gguf model.safetensors  straight from the Hub
 
-After an interruption the same command goes on with the files of a folder that are whole.
+After an interruption the same command goes on with those files of a folder that are whole.
 
 Exit status: 0 done, or nothing to do; 2 it could not be done; 130 or 143 it was interrupted.";
 

@@ -71,7 +71,10 @@ pub(crate) fn write_text(out: &mut impl Write, run: &DryRun<'_>) -> io::Result<(
 
     let dtypes = by_dtype(shards);
     let names: Vec<_> = dtypes.iter().map(|(dtype, _)| dtype.name().to_lowercase()).collect();
-    let (from, to) = (units::decimal(*input_bytes), units::decimal(*needed));
+    // Of some of the files, what goes into those.
+    let some = || shards.iter().flat_map(|shard| &shard.tensors).map(read_bytes).sum();
+    let from = if shards.len() < all { some() } else { *input_bytes };
+    let (from, to) = (units::decimal(from), units::decimal(*needed));
     writeln!(out, "input {from} → output {to} {}", names.join(", "))?;
     let rows: Vec<_> = by_types(model, shards)
         .into_iter()
@@ -83,7 +86,7 @@ pub(crate) fn write_text(out: &mut impl Write, run: &DryRun<'_>) -> io::Result<(
     let columns = [
         Column::new("", 16),
         Column::new("", 8),
-        Column::new("", 16).right(),
+        Column::new("", 16),
         Column::new("", 12).right(),
         Column::new("", 12),
     ];
@@ -141,7 +144,7 @@ fn by_types(model: &Model, shards: &[&Shard]) -> Vec<((String, Dtype), Sums)> {
         let ggml_type = stored.get(tensor.name.as_str()).filter(|_| tensor.name != RESERVED_TENSOR);
         let sum = sums.entry((ggml_type.copied(), tensor.dtype)).or_default();
         sum.tensors += 1;
-        sum.input += input_bytes(tensor);
+        sum.input += read_bytes(tensor);
         sum.output += tensor.bytes();
     }
     let mut sums: Vec<_> = sums
@@ -153,6 +156,7 @@ fn by_types(model: &Model, shards: &[&Shard]) -> Vec<((String, Dtype), Sums)> {
     sums
 }
 
-fn input_bytes(tensor: &PlannedTensor) -> u64 {
+/// Bytes of the model that a tensor is made from.
+fn read_bytes(tensor: &PlannedTensor) -> u64 {
     tensor.recipe.pieces.iter().map(gguf2st_convert::Piece::bytes).sum()
 }
