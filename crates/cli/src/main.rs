@@ -10,7 +10,6 @@ mod close;
 mod commands;
 mod error;
 mod open;
-mod os;
 mod query;
 mod render;
 mod signals;

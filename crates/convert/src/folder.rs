@@ -66,7 +66,7 @@ fn make(
     for shard in wanted {
         let kept = same_run && run.finished.iter().any(|done| done.file == shard.file) && {
             let digest = match FileSource::open(path.join(&shard.file)) {
-                Ok(file) => digest_of(&file, shard, options.threads)?,
+                Ok(file) => digest_of(&file, shard, options)?,
                 Err(_) => None,
             };
             digest

@@ -2,17 +2,16 @@
 
 mod set;
 
-use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use gguf2st_gguf::limits::MAX_HEAD;
 use gguf2st_gguf::{GgufFile, ParserError, TensorInfo, parse_gguf};
-use gguf2st_source::{Source, SourceError};
+use gguf2st_source::{Location, Source};
 
 use crate::error::ConvertError;
 use crate::plan::Piece;
-pub use set::SetFault;
+pub use set::{SetFault, Sibling};
 
 /// What is asked for first: the whole head of most models without a large vocabulary.
 const FIRST_READ: u64 = 256 << 10;
@@ -76,14 +75,13 @@ impl Part {
         &self.file
     }
 
-    /// The last component of its name.
+    /// The last component of its name, decoded where that is an address: the same wherever the file lies.
     pub(crate) fn file_name(&self) -> String {
-        file_name(self.source.name())
+        let name = self.source.name();
+        let decoded = || Some(Location::parse(name).ok()?.file_name()?.into_owned());
+        let remote = self.source.is_remote().then(decoded).flatten();
+        remote.unwrap_or_else(|| name.file_name().unwrap_or(name.as_os_str()).to_string_lossy().into_owned())
     }
-}
-
-fn file_name(path: &Path) -> String {
-    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
 impl Model {
@@ -110,10 +108,7 @@ impl Model {
     /// # Errors
     ///
     /// Those of [`Part::open`], of the part named.
-    pub fn open_with_siblings(
-        source: Arc<dyn Source>,
-        sibling: &dyn Fn(&str) -> Result<Arc<dyn Source>, SourceError>,
-    ) -> Result<Self, ConvertError> {
+    pub fn open_with_siblings(source: Arc<dyn Source>, sibling: Sibling<'_>) -> Result<Self, ConvertError> {
         let named = Part::open(source)?;
         Ok(match set::join(&named, sibling) {
             Ok(Some(parts)) => Self { parts, fault: None },

@@ -1,7 +1,19 @@
 //! What differs between systems: positional writes, free space, whether two paths are one file, and making a
 //! rename durable.
 
+use std::io;
+use std::path::Path;
+
 pub(crate) use imp::*;
+
+/// Bytes that the file system of a path has left for this user: that of the nearest folder above that exists.
+///
+/// # Errors
+///
+/// What the system says where it can't be told.
+pub fn free_space(path: &Path) -> io::Result<u64> {
+    imp::free(path.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new(".")))
+}
 
 #[cfg(unix)]
 mod imp {
@@ -45,7 +57,7 @@ mod imp {
     }
 
     /// Bytes that the file system of a folder has left for this user.
-    pub(crate) fn free_space(folder: &Path) -> io::Result<u64> {
+    pub(crate) fn free(folder: &Path) -> io::Result<u64> {
         let stat = rustix::fs::statvfs(folder)?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
@@ -94,7 +106,7 @@ mod imp {
     }
 
     /// Not told here; a full disk is then found while writing.
-    pub(crate) fn free_space(_folder: &Path) -> io::Result<u64> {
+    pub(crate) fn free(_folder: &Path) -> io::Result<u64> {
         Ok(u64::MAX)
     }
 

@@ -99,6 +99,11 @@ impl Stop {
         self.0.0.load(Ordering::Relaxed)
     }
 
+    /// Fails where it was requested.
+    pub(crate) fn check(&self) -> Result<(), ConvertError> {
+        if self.is_requested() { Err(ConvertError::Interrupted) } else { Ok(()) }
+    }
+
     async fn requested(&self) {
         let notified = self.0.1.notified();
         // Asked for after the waiting began, so that no request falls between.
@@ -175,14 +180,15 @@ fn tile_count(shard: &Shard) -> usize {
 pub(crate) fn digest_of(
     file: &dyn Source,
     shard: &Shard,
-    wanted: Option<NonZeroUsize>,
+    options: &RunOptions,
 ) -> Result<Option<String>, ConvertError> {
     if file.len() != shard.bytes() || file.read(0..shard.head.len() as u64)? != shard.head {
         return Ok(None);
     }
     let digests = Mutex::new(vec![[0; 32]; tile_count(shard)]);
     let all = shard.tensors.iter().flat_map(|tensor| tiles(tensor).map(move |tile| (tensor, tile))).enumerate();
-    on_all_cores(wanted, all, |buffer: &mut Vec<u8>, (position, (tensor, tile))| {
+    on_all_cores(options.threads, all, |buffer: &mut Vec<u8>, (position, (tensor, tile))| {
+        options.stop.check()?;
         buffer.resize(usize::try_from(tile.bytes).map_err(|_| ConvertError::Overflow)?, 0);
         file.read_into(shard.head.len() as u64 + tensor.offsets.start + tile.offset, buffer)?;
         let digest = Sha256::digest(&*buffer).into();
@@ -373,9 +379,7 @@ impl Work<'_> {
         };
         let mut rest: &[u8] = &bytes;
         for (position, tile) in (load.first_tile..).zip(load.tiles(tensor)) {
-            if self.options.stop.is_requested() {
-                return Err(ConvertError::Interrupted);
-            }
+            self.options.stop.check()?;
             let len = usize::try_from(tile.source.bytes()).map_err(|_| ConvertError::Overflow)?;
             let (stored, behind) = rest.split_at_checked(len).ok_or(ConvertError::Overflow)?;
             self.tile(maker, (load.tensor, position), &tile, stored)?;

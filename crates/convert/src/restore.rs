@@ -4,7 +4,6 @@
 //! restoring follows that plan backwards.
 
 use std::fs;
-use std::num::NonZeroUsize;
 use std::path::Path;
 
 use bytes::Bytes;
@@ -13,7 +12,8 @@ use gguf2st_source::Source;
 
 use crate::cores::on_all_cores;
 use crate::error::ConvertError;
-use crate::output::{Existing, Output, cannot};
+use crate::output::{Output, cannot};
+use crate::pipeline::RunOptions;
 use crate::plan::{Choice, PartFacts, PartOfPlan, Plan, RESERVED_TENSOR, ReservedPart, Step, gguf_layout};
 use crate::tile::{reverse_each, tiles};
 use crate::weights::Weights;
@@ -29,14 +29,13 @@ use crate::weights::Weights;
 pub fn restore(
     weights: &Weights,
     path: &Path,
-    existing: Existing,
-    threads: Option<NonZeroUsize>,
+    options: &RunOptions,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<(usize, u64), ConvertError> {
     let parts = parts(weights)?;
     let plan = plan(weights, &parts)?;
     let inputs: Vec<&dyn Source> = weights.sources().collect();
-    let create = |path: &Path, bytes| Output::create(path, bytes, existing, &inputs);
+    let create = |path: &Path, bytes| Output::create(path, bytes, options.existing, &inputs);
     let outputs = match &parts[..] {
         [(reserved, _)] => vec![create(path, reserved.bytes)?],
         set => {
@@ -47,7 +46,8 @@ pub fn restore(
         }
     };
     let jobs = plan.tensors().flat_map(|tensor| tiles(tensor).map(move |tile| (tensor, tile)));
-    let restored = on_all_cores(threads, jobs, |buffer: &mut Vec<u8>, (tensor, tile)| {
+    let restored = on_all_cores(options.threads, jobs, |buffer: &mut Vec<u8>, (tensor, tile)| {
+        options.stop.check()?;
         buffer.resize(usize::try_from(tile.bytes).map_err(|_| ConvertError::Overflow)?, 0);
         let stored = &weights.tensors[&tensor.name];
         weights.file_of(stored).read_into(stored.range.start + tile.offset, buffer)?;

@@ -6,7 +6,6 @@ use gguf2st_source::EscapedPath;
 use super::convert::wanted;
 use crate::args::{ConvertArgs, GlobalArgs};
 use crate::error::{Failure, Outcome};
-use crate::os;
 use crate::render::plan::{DryRun, write_json, write_text};
 use crate::render::report::warning;
 use crate::render::{Out, units};
@@ -32,7 +31,7 @@ pub(super) fn run(
         needed: shards.iter().map(|shard| shard.bytes()).fold(0, u64::saturating_add),
         shards,
         input_bytes,
-        free: os::free_space(&args.output),
+        free: gguf2st_convert::free_space(&args.output).ok(),
         in_flight: options.memory.min(input_bytes),
         heads,
         beside: BESIDE,

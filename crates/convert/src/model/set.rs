@@ -6,7 +6,7 @@ use std::sync::Arc;
 use gguf2st_gguf::{Escaped, SplitKeyFault, SplitName};
 use gguf2st_source::{Source, SourceError};
 
-use super::{Part, file_name};
+use super::Part;
 use crate::error::ConvertError;
 
 /// Why the parts of a set can't be taken as one model. Names are shown escaped.
@@ -79,7 +79,8 @@ pub enum SetFault {
     },
 }
 
-type Sibling<'a> = &'a dyn Fn(&str) -> Result<Arc<dyn Source>, SourceError>;
+/// Opens the file of another name beside a part.
+pub type Sibling<'a> = &'a dyn Fn(&str) -> Result<Arc<dyn Source>, SourceError>;
 
 /// The parts of the set that a container is part of, in order; `None` where it stands alone.
 pub(super) fn join(named: &Part, sibling: Sibling<'_>) -> Result<Option<Vec<Part>>, SetFault> {
@@ -109,7 +110,7 @@ pub(super) fn join(named: &Part, sibling: Sibling<'_>) -> Result<Option<Vec<Part
 
 /// Whether a part fits the part named.
 fn hold_against(part: &Part, named: &Part, number: u64) -> Result<(), SetFault> {
-    let name = file_name(part.source.name());
+    let name = part.file_name();
     let differs = |what, found: String, expected: String| {
         Err(SetFault::Differs { name: name.clone(), what, found, expected, named: named.file_name() })
     };

@@ -76,7 +76,7 @@ fn raw_shards_come_back_as_their_container() {
     assert!(convert(&input, &out, &sharded(Values::Raw, 300)).unwrap().files > 2);
     let weights = Weights::open_path(&out).unwrap();
     let back = folder.path().join("back.gguf");
-    gguf2st_convert::restore(&weights, &back, gguf2st_convert::Existing::Keep, None, &|_| ()).unwrap();
+    gguf2st_convert::restore(&weights, &back, &gguf2st_convert::RunOptions::default(), &|_| ()).unwrap();
     assert_eq!(std::fs::read(back).unwrap(), container);
 }
 

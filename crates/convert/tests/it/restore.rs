@@ -1,12 +1,12 @@
 use std::path::Path;
 
-use gguf2st_convert::{ConvertError, Existing, Weights, restore};
+use gguf2st_convert::{ConvertError, RunOptions, Weights, restore};
 use gguf2st_gguf::ByteOrder;
 
 use crate::support::{Options, convert, corpus, folder, mixed, names, raw, write};
 
 fn back(input: &Path, output: &Path) -> Result<u64, ConvertError> {
-    restore(&Weights::open_path(input)?, output, Existing::Keep, None, &|_| ()).map(|(_, bytes)| bytes)
+    restore(&Weights::open_path(input)?, output, &RunOptions::default(), &|_| ()).map(|(_, bytes)| bytes)
 }
 
 #[test]

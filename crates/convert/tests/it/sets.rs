@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gguf2st_convert::{ConvertError, Existing, Model, Weights, restore, verify};
+use gguf2st_convert::{ConvertError, Model, RunOptions, Weights, restore, verify};
 use gguf2st_source::{FileSource, Source};
 
 use crate::support::{folder, names, raw};
@@ -44,7 +44,7 @@ fn whole_sets_convert_and_come_back_as_their_parts() {
         assert!(verify(&weights, &model, None, &|_| ()).unwrap().is_equal(), "{set}");
 
         let back = folder.path().join("back");
-        let (parts, bytes) = restore(&weights, &back, Existing::Keep, None, &|_| ()).unwrap();
+        let (parts, bytes) = restore(&weights, &back, &RunOptions::default(), &|_| ()).unwrap();
         assert_eq!(parts, count, "{set}");
         let mut restored = 0;
         for entry in std::fs::read_dir(&back).unwrap() {
@@ -104,7 +104,7 @@ fn a_name_in_a_file_leads_nowhere_else() {
     evil[at..at + name.len()].copy_from_slice(b"{\\\"name\\\":\\\"../../../2-of-000003.gguf\\\"");
     std::fs::write(&output, &evil).unwrap();
     let back = folder.path().join("back");
-    let error = restore(&Weights::open_path(&output).unwrap(), &back, Existing::Keep, None, &|_| ()).unwrap_err();
+    let error = restore(&Weights::open_path(&output).unwrap(), &back, &RunOptions::default(), &|_| ()).unwrap_err();
     assert!(error.to_string().contains("is no file name"), "{error}");
     assert_eq!(names(&folder), ["out"]);
 }

@@ -3,7 +3,7 @@
 use std::fs::OpenOptions;
 use std::path::Path;
 
-use gguf2st_convert::{ConvertError, Existing, Model, Weights, restore, verify};
+use gguf2st_convert::{ConvertError, Model, RunOptions, Weights, restore, verify};
 use gguf2st_gguf::ByteOrder;
 use gguf2st_source::SourceError;
 
@@ -64,7 +64,7 @@ fn while_it_is_restored_or_compared() {
         std::fs::copy(&output, &copy).unwrap();
         let weights = Weights::open(vec![open(&copy)]).unwrap();
         cut(&copy, len / 2);
-        let error = restore(&weights, &folder.path().join("back"), Existing::Keep, None, &|_| ()).unwrap_err();
+        let error = restore(&weights, &folder.path().join("back"), &RunOptions::default(), &|_| ()).unwrap_err();
         assert!(is_cut(&error), "{error}");
         let model = Model::open(file_source(&input)).unwrap();
         let error = verify(&weights, &model, None, &|_| ()).unwrap_err();
