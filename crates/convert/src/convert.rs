@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use gguf2st_gguf::{Family, TensorInfo};
+use sha2::{Digest, Sha256};
 
 use crate::dtype::Dtype;
 use crate::error::ConvertError;
@@ -129,14 +130,18 @@ impl Model {
 impl Part {
     /// What a plan says of it.
     fn facts(&self) -> Result<PartFacts, ConvertError> {
-        let (given, len) = (self.file().given(), self.file().head_len());
-        let name = self.file_name();
-        // The head's last bytes are padding, which parsing may not have asked for.
-        let whole = usize::try_from(len).ok().and_then(|len| given.get(..len));
-        let facts = |head: &[u8]| PartFacts::new(name, self.file().container_len(), head);
-        Ok(match whole {
-            Some(head) => facts(head),
-            None => facts(&self.source().read(0..len)?),
-        })
+        let len = self.file().head_len();
+        let mut hash = Sha256::new();
+        let given = self.file().given();
+        let given = usize::try_from(len).ok().and_then(|len| given.get(..len)).unwrap_or(given);
+        hash.update(given);
+        // The rest is padding, which parsing did not ask for and a hostile alignment can make long.
+        let mut at = given.len() as u64;
+        while at < len {
+            let end = len.min(at + (1 << 20));
+            hash.update(self.source().read(at..end)?);
+            at = end;
+        }
+        Ok(PartFacts::new(self.file_name(), self.file().container_len(), hash))
     }
 }

@@ -141,6 +141,10 @@ pub enum ConvertError {
     #[error("interrupted; what was not whole is removed")]
     Interrupted,
 
+    /// A fault of this program or of a source that was given to it: nothing of what was made is kept.
+    #[error("internal error: {0}; nothing that was not whole is kept")]
+    Panicked(String),
+
     /// The threads that fetch can't be started.
     #[error("the reading of the model can't be started: {0}")]
     Runtime(io::Error),

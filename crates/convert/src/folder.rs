@@ -5,18 +5,19 @@
 //! shards whose digest still matches. At the end the run file goes; a complete folder is known by its files'
 //! headers and lengths.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::collections::BTreeSet;
+use std::fs::{self, File, TryLockError};
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
-use gguf2st_source::FileSource;
+use gguf2st_source::{FileSource, Source as _};
 use serde::{Deserialize, Serialize};
 
 use crate::error::ConvertError;
 use crate::index;
 use crate::model::Model;
 use crate::os;
-use crate::output::{Existing, Output, PART_SUFFIX, cannot, names, part_prefix, refuse_full};
+use crate::output::{Existing, Output, PART_SUFFIX, cannot, is_input, names, part_prefix, refuse_full};
 use crate::pipeline::{self, Report, RunOptions, digest_of};
 use crate::plan::{INDEX_FILE, Plan, Shard, is_output_name};
 
@@ -35,8 +36,10 @@ pub(crate) fn convert(
     fs::create_dir_all(path).map_err(|error| cannot(path, "creating the folder", error))?;
     let mut run = Run::lock(path)?;
     let done = make(model, plan, path, options, progress, &wanted, &mut run);
-    // After an error the run file stays where there is something to go on with.
-    if done.is_ok() || run.finished.is_empty() {
+    // It stays while there is something to go on with: after an error, and where a part of the shards was made of
+    // a run that was to make more.
+    let covered = run.finished.iter().all(|done| wanted.iter().any(|shard| shard.file == done.file));
+    if run.finished.is_empty() || done.is_ok() && covered {
         run.remove()?;
     }
     done
@@ -51,43 +54,32 @@ fn make(
     wanted: &[&Shard],
     run: &mut Run,
 ) -> Result<Report, ConvertError> {
+    let sources: Vec<_> = model.parts().iter().map(|part| &**part.source()).collect();
     let header = Header { plan: plan.hash(), sources: stamps(model) };
-    let same_run = run.header.as_ref() == Some(&header);
     let others = others(plan, path, run, &header)?;
+    if let Some(input) = others.iter().map(|name| path.join(name)).find(|other| is_input(other, &sources)) {
+        return Err(ConvertError::OutputIsInput { path: input });
+    }
     if !others.is_empty() && options.existing == Existing::Keep {
         return Err(ConvertError::OtherFiles { path: path.into(), files: others });
     }
     remove_stale(plan, path)?;
-    if wanted.len() == plan.shards.len() && run.header.is_none() && is_complete(plan, path)? {
-        return Ok(Report { kept: plan.shards.len(), ..Report::default() });
-    }
-    let mut missing = Vec::new();
-    let mut report = Report::default();
+    let (mut missing, mut report) = (Vec::new(), Report::default());
     for shard in wanted {
-        let kept = same_run && run.finished.iter().any(|done| done.file == shard.file) && {
-            let digest = match FileSource::open(path.join(&shard.file)) {
-                Ok(file) => digest_of(&file, shard, options)?,
-                Err(_) => None,
-            };
-            digest
-                .is_some_and(|digest| run.finished.iter().any(|done| done.file == shard.file && done.digest == digest))
-        };
-        if kept {
-            report.kept += 1;
-            progress(shard.bytes());
-        } else {
-            missing.push(*shard);
+        match kept(model, shard, path, options, run, &header)? {
+            Some(overflowed) => {
+                report.kept += 1;
+                report.overflowed.extend(overflowed);
+                progress(shard.bytes());
+            }
+            None => missing.push(*shard),
         }
     }
     refuse_full(path, missing.iter().map(|shard| shard.bytes()).fold(0, u64::saturating_add))?;
-    for name in &others {
-        fs::remove_file(path.join(name)).map_err(|error| cannot(&path.join(name), "removing it", error))?;
-    }
-    if !same_run {
+    if !missing.is_empty() && run.header.as_ref() != Some(&header) {
         run.begin(header)?;
     }
     for shard in missing {
-        let sources: Vec<_> = model.parts().iter().map(|part| &**part.source()).collect();
         // What is there under this name is this plan's, or was to be replaced.
         let output = Output::create(&path.join(&shard.file), shard.bytes(), Existing::Replace, &sources)?;
         let made = pipeline::make(model, shard, &output, options, true, progress)?;
@@ -95,8 +87,13 @@ fn make(
         report.bytes += shard.bytes();
         report.tensors += shard.tensors.len();
         report.files += 1;
-        report.overflowed.extend(made.overflowed);
-        run.note(Finished { file: shard.file.clone(), digest: made.digest.unwrap_or_default() })?;
+        report.overflowed.extend(made.overflowed.iter().cloned());
+        let (file, digest) = (shard.file.clone(), made.digest.unwrap_or_default());
+        run.note(Finished { file, digest, overflowed: made.overflowed })?;
+    }
+    // Not before what takes their place is whole.
+    for name in others.iter().filter(|name| !plan.shards.iter().any(|shard| shard.file == **name)) {
+        fs::remove_file(path.join(name)).map_err(|error| cannot(&path.join(name), "removing it", error))?;
     }
     // A part of a plan's shards is a part of a model: whoever has them all makes the index.
     if wanted.len() == plan.shards.len() {
@@ -105,10 +102,47 @@ fn make(
     Ok(report)
 }
 
-/// The shards that were asked for, in order; all of them where none were.
+/// Whether a shard is there as this plan makes it of this model, and then which of its tensors overflowed.
+///
+/// While a run file tells of it, its digest decides. Without one, shards are known by name, length, header and
+/// being younger than the model: they appear whole. Nothing is kept so where it is to be replaced, or where it
+/// matters what overflowed.
+fn kept(
+    model: &Model,
+    shard: &Shard,
+    path: &Path,
+    options: &RunOptions,
+    run: &Run,
+    header: &Header,
+) -> Result<Option<Vec<(String, u64)>>, ConvertError> {
+    let file = path.join(&shard.file);
+    if run.header.as_ref() == Some(header) {
+        let Some(done) = run.finished.iter().rfind(|done| done.file == shard.file) else { return Ok(None) };
+        let Ok(found) = FileSource::open(&file) else { return Ok(None) };
+        let same = (!options.strict || done.overflowed.is_empty())
+            && digest_of(&found, shard, options)?.is_some_and(|digest| digest == done.digest);
+        return Ok(same.then(|| done.overflowed.clone()));
+    }
+    let known = run.header.is_none()
+        && options.existing == Existing::Keep
+        && !options.strict
+        && has_header(shard, &file)
+        && is_younger(&file, model);
+    Ok(known.then(Vec::new))
+}
+
+/// Whether a file was changed last after every part of a model was, as far as this machine knows.
+fn is_younger(file: &Path, model: &Model) -> bool {
+    let modified = |path: &Path| fs::metadata(path).and_then(|found| found.modified());
+    let Ok(made) = modified(file) else { return false };
+    model.parts().iter().all(|part| modified(part.source().name()).map_or(true, |changed| changed <= made))
+}
+
+/// The shards that were asked for, in order and each once; all of them where none were.
 fn wanted<'p>(plan: &'p Plan, options: &RunOptions) -> Result<Vec<&'p Shard>, ConvertError> {
     let Some(numbers) = &options.only_shards else { return Ok(plan.shards.iter().collect()) };
     let count = plan.shards.len();
+    let numbers: BTreeSet<usize> = numbers.iter().copied().collect();
     let shard = |number: &usize| {
         let shard = number.checked_sub(1).and_then(|position| plan.shards.get(position));
         shard.ok_or(ConvertError::NoSuchShard { shard: *number, count })
@@ -126,8 +160,8 @@ fn others(plan: &Plan, path: &Path, run: &Run, header: &Header) -> Result<Vec<St
     let mut others = Vec::new();
     for name in names(path)?.into_iter().filter(|name| is_output_name(name)) {
         let ours = match plan.shards.iter().find(|shard| shard.file == name) {
-            Some(shard) => vouched(&name) || has_header(shard, &path.join(&name))?,
-            None => name == INDEX_FILE && fs::read(path.join(&name)).is_ok_and(|found| found == index::bytes(plan)),
+            Some(shard) => vouched(&name) || has_header(shard, &path.join(&name)),
+            None => name == INDEX_FILE && index::is_there(plan, path),
         };
         if !ours {
             others.push(name);
@@ -136,26 +170,11 @@ fn others(plan: &Plan, path: &Path, run: &Run, header: &Header) -> Result<Vec<St
     Ok(others)
 }
 
-/// Whether a file has a shard's length and header.
-fn has_header(shard: &Shard, path: &Path) -> Result<bool, ConvertError> {
-    let read = || -> io::Result<bool> {
-        let mut file = File::open(path)?;
-        let mut head = vec![0; shard.head.len()];
-        Ok(file.metadata()?.len() == shard.bytes() && file.read_exact(&mut head).is_ok() && head == shard.head)
-    };
-    read().map_err(|error| cannot(path, "looking at it", error))
-}
-
-/// Whether every file of a plan is there, by length and header. Files appear whole and under a lock, so that is
-/// enough to know them by.
-fn is_complete(plan: &Plan, path: &Path) -> Result<bool, ConvertError> {
-    for shard in &plan.shards {
-        let file = path.join(&shard.file);
-        if !file.is_file() || !has_header(shard, &file)? {
-            return Ok(false);
-        }
-    }
-    Ok(plan.shards.len() == 1 || fs::read(path.join(INDEX_FILE)).is_ok_and(|found| found == index::bytes(plan)))
+/// Whether a file has a shard's length and header. What can't be read has not.
+fn has_header(shard: &Shard, path: &Path) -> bool {
+    FileSource::open(path).is_ok_and(|file| {
+        file.len() == shard.bytes() && file.read(0..shard.head.len() as u64).is_ok_and(|head| head == shard.head)
+    })
 }
 
 /// Removes temporary files that a killed run of this plan left; the lock says that it is gone.
@@ -201,10 +220,11 @@ struct Stamp {
 struct Finished {
     file: String,
     digest: String,
+    overflowed: Vec<(String, u64)>,
 }
 
 /// The run file, locked.
-struct Run {
+pub(crate) struct Run {
     path: PathBuf,
     file: File,
     header: Option<Header>,
@@ -213,30 +233,47 @@ struct Run {
 
 impl Run {
     /// Opens or creates a folder's run file and locks it.
-    fn lock(folder: &Path) -> Result<Self, ConvertError> {
+    pub(crate) fn lock(folder: &Path) -> Result<Self, ConvertError> {
         let path = folder.join(RUN_FILE);
+        let failed = |action| move |error| cannot(&folder.join(RUN_FILE), action, error);
         loop {
-            let failed = |action| move |error| cannot(&folder.join(RUN_FILE), action, error);
-            let mut options = OpenOptions::new();
-            options.read(true).write(true).create(true).truncate(false);
-            let mut file = options.open(&path).map_err(failed("creating it"))?;
+            let mut file = os::open_here(&path).map_err(failed("opening it"))?;
+            let found = file.metadata().map_err(failed("looking at it"))?;
+            if !found.is_file() {
+                return Err(ConvertError::BadOutput { path, reason: "it is there and no regular file" });
+            }
             match file.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => return Err(ConvertError::Busy { path: folder.into() }),
                 Err(TryLockError::Error(error)) => return Err(failed("locking it")(error)),
             }
             // A run that ended between the opening and the lock has removed the name of what is locked here.
-            let found = file.metadata().map_err(failed("looking at it"))?;
-            if fs::metadata(&path).is_ok_and(|named| os::same_file(&found, &named)) {
-                let mut text = String::new();
-                // What is no text is no run file of ours, and begins anew.
-                let _ = file.read_to_string(&mut text);
-                let mut lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
-                let header = lines.next().and_then(|line| serde_json::from_str(line).ok());
-                let finished = lines.map_while(|line| serde_json::from_str(line).ok()).collect();
-                return Ok(Self { path, file, header, finished });
+            if !os::is_named(&found, &path) {
+                continue;
             }
+            let mut text = String::new();
+            // What is no text is no run file of ours, and begins anew.
+            let _ = file.read_to_string(&mut text);
+            let mut run = Self { path, file, header: None, finished: Vec::new() };
+            // A kill may have cut the last line short: what follows goes behind the last that is whole.
+            let mut whole = 0;
+            for line in text.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
+                if run.header.is_none() {
+                    run.header = serde_json::from_str(line).ok();
+                } else {
+                    run.finished.extend(serde_json::from_str::<Finished>(line).ok());
+                }
+                whole += line.len() as u64;
+            }
+            let cut = run.file.set_len(whole).and_then(|()| run.file.seek(SeekFrom::Start(whole)));
+            cut.map_err(|error| cannot(&run.path, "cutting it", error))?;
+            return Ok(run);
         }
+    }
+
+    /// Whether a run is under way or was interrupted.
+    pub(crate) fn is_begun(&self) -> bool {
+        self.header.is_some()
     }
 
     /// Begins anew, for a plan.
@@ -263,7 +300,7 @@ impl Run {
         written.map_err(|error| cannot(&self.path, "writing", error))
     }
 
-    fn remove(&self) -> Result<(), ConvertError> {
+    pub(crate) fn remove(&self) -> Result<(), ConvertError> {
         fs::remove_file(&self.path).map_err(|error| cannot(&self.path, "removing it", error))
     }
 }

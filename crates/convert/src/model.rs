@@ -48,10 +48,10 @@ impl Part {
         let mut want = if source.hands_out_views() { MAX_HEAD } else { FIRST_READ };
         let mut head = Bytes::new();
         let file = loop {
-            head = extend(&*source, head, want.min(len))?;
+            head = extend(&*source, head, want.min(MAX_HEAD).min(len))?;
             match parse_gguf(head.clone(), len) {
                 Err(ParserError::NeedMore { have, likely, .. }) => {
-                    let generous = if have <= FIRST_READ { likely * 2 } else { likely + likely / 2 };
+                    let generous = likely.saturating_add(if have <= FIRST_READ { likely } else { likely / 2 });
                     want = generous.max(NEXT_READ);
                 }
                 parsed => break parsed,

@@ -66,6 +66,19 @@ mod imp {
         (a.dev(), a.ino()) == (b.dev(), b.ino())
     }
 
+    /// Opens or creates a file of our own for reading and writing: the one of that name, not what a link leads to,
+    /// and without waiting where somebody has put a pipe.
+    pub(crate) fn open_here(path: &Path) -> io::Result<File> {
+        use rustix::fs::{Mode, OFlags};
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        Ok(rustix::fs::open(path, flags, Mode::from_raw_mode(0o666))?.into())
+    }
+
+    /// Whether an open file still is what a path names.
+    pub(crate) fn is_named(file: &Metadata, path: &Path) -> bool {
+        std::fs::symlink_metadata(path).is_ok_and(|named| same_file(file, &named))
+    }
+
     /// Makes what happened to a folder's entries durable.
     pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
         match File::open(folder)?.sync_all() {
@@ -108,6 +121,15 @@ mod imp {
     /// Not told here; a full disk is then found while writing.
     pub(crate) fn free(_folder: &Path) -> io::Result<u64> {
         Ok(u64::MAX)
+    }
+
+    pub(crate) fn open_here(path: &Path) -> io::Result<File> {
+        File::options().read(true).write(true).create(true).truncate(false).open(path)
+    }
+
+    /// An open file can't be taken from its name here.
+    pub(crate) fn is_named(_file: &Metadata, path: &Path) -> bool {
+        path.exists()
     }
 
     /// Not told by what std offers; paths are compared instead.

@@ -41,6 +41,9 @@ impl Output {
     ) -> Result<Self, ConvertError> {
         let bad = |reason| ConvertError::BadOutput { path: path.into(), reason };
         let name = path.file_name().ok_or_else(|| bad("a file name is expected"))?;
+        if path.as_os_str().as_encoded_bytes().last().is_some_and(|last| std::path::is_separator(char::from(*last))) {
+            return Err(bad("a file name is expected behind the last separator"));
+        }
         let folder = folder_of(path);
         refuse_existing(path, existing, inputs)?;
         let found = fs::metadata(folder).map_err(|error| cannot(path, "looking at its folder", error))?;
@@ -139,7 +142,7 @@ pub(crate) fn refuse_full(folder: &Path, bytes: u64) -> Result<(), ConvertError>
 }
 
 /// Whether an output is one of the inputs, by any name.
-fn is_input(path: &Path, inputs: &[&dyn Source]) -> bool {
+pub(crate) fn is_input(path: &Path, inputs: &[&dyn Source]) -> bool {
     inputs.iter().any(|input| match (fs::metadata(path), fs::metadata(input.name())) {
         (Ok(output), Ok(source)) => {
             os::same_file(&output, &source) || fs::canonicalize(path).ok() == fs::canonicalize(input.name()).ok()

@@ -133,7 +133,7 @@ pub(crate) fn make(
 ) -> Result<Made, ConvertError> {
     output.write_at(0, &shard.head)?;
     progress(shard.head.len() as u64);
-    let (sender, receiver) = mpsc::channel(options.prefetch.get());
+    let (sender, receiver) = mpsc::channel(options.prefetch.get().min(Semaphore::MAX_PERMITS));
     let work = Work {
         shard,
         output,
@@ -144,11 +144,13 @@ pub(crate) fn make(
         with_digest,
         digests: Mutex::new(vec![[0; 32]; if with_digest { tile_count(shard) } else { 0 }]),
         failure: Mutex::new(None),
-        failed: AtomicBool::new(false),
+        halt: Stop::default(),
+        written: AtomicU64::new(0),
     };
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            if let Err(error) = fetch_all(model, shard, options, with_digest, sender) {
+            let _guard = Guard(&work);
+            if let Err(error) = fetch_all(model, shard, options, with_digest, &work.halt, sender) {
                 work.fail(error);
             }
         });
@@ -247,13 +249,14 @@ impl Drop for Buffer {
     }
 }
 
-/// Fetches the loads of a shard, as many at once as there are slots and bytes for, until all are sent, nobody
-/// receives, or the run is to stop.
+/// Fetches the loads of a shard, as many at once as there are slots and bytes for, until all are sent, the run is
+/// to stop, or it has failed.
 fn fetch_all(
     model: &Model,
     shard: &Shard,
     options: &RunOptions,
     with_digest: bool,
+    halt: &Stop,
     sender: mpsc::Sender<Loaded>,
 ) -> Result<(), ConvertError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -262,11 +265,11 @@ fn fetch_all(
         .max_blocking_threads(options.prefetch.get().min(threads(options.threads).max(2)))
         .build()
         .map_err(ConvertError::Runtime)?;
-    let slots = Arc::new(Semaphore::new(options.prefetch.get()));
+    let slots = Arc::new(Semaphore::new(options.prefetch.get().min(Semaphore::MAX_PERMITS)));
     // Counted in KiB, since semaphores count to 2^32.
     let kib = |bytes: u64| u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
     let all = kib(options.memory).max(1);
-    let budget = Arc::new(Semaphore::new(all as usize));
+    let budget = Arc::new(Semaphore::new((all as usize).min(Semaphore::MAX_PERMITS)));
     let remote = model.parts().iter().any(|part| part.source().is_remote());
     // So small that several fit the budget.
     let size = (if remote { REMOTE_LOAD } else { LOCAL_LOAD }).min(options.memory / 4);
@@ -282,7 +285,7 @@ fn fetch_all(
             let room = tokio::select! {
                 (Ok(slot), Ok(bytes)) = room => (slot, bytes),
                 () = options.stop.requested() => return Err(ConvertError::Interrupted),
-                () = sender.closed() => return Ok(()),
+                () = halt.requested() => return Ok(()),
                 else => return Ok(()),
             };
             let source = Arc::clone(model.parts()[load.run.source.part].source());
@@ -294,13 +297,18 @@ fn fetch_all(
                 // Nobody receives after a failure, which has been noted.
                 let _ = sender.send(Loaded { load, bytes, room }).await;
             });
-            while fetches.try_join_next().is_some() {}
+            while let Some(fetched) = fetches.try_join_next() {
+                fetched.map_err(|panic| ConvertError::Panicked(panic.to_string()))?;
+            }
         }
         loop {
             tokio::select! {
-                fetched = fetches.join_next() => if fetched.is_none() { return Ok(()) },
+                fetched = fetches.join_next() => match fetched {
+                    None => return Ok(()),
+                    Some(fetched) => fetched.map_err(|panic| ConvertError::Panicked(panic.to_string()))?,
+                },
                 () = options.stop.requested() => return Err(ConvertError::Interrupted),
-                () = sender.closed() => return Ok(()),
+                () = halt.requested() => return Ok(()),
             }
         }
     });
@@ -342,17 +350,21 @@ struct Work<'a> {
     with_digest: bool,
     digests: Mutex<Vec<[u8; 32]>>,
     failure: Mutex<Option<ConvertError>>,
-    failed: AtomicBool,
+    /// Requested by the first failure: nothing more is fetched, and what is under way is let go.
+    halt: Stop,
+    /// Bytes of tensors written so far.
+    written: AtomicU64,
 }
 
 impl Work<'_> {
     /// Notes a failure, the first of all, and lets nothing more be fetched.
     fn fail(&self, error: ConvertError) {
         lock(&self.failure).get_or_insert(error);
-        self.failed.store(true, Ordering::Relaxed);
+        self.halt.request();
     }
 
     fn decode_and_write(&self, model: &Model) {
+        let _guard = Guard(self);
         let mut maker = Maker::default();
         loop {
             // Whoever holds the lock waits for all; what it gets it decodes without the lock.
@@ -360,14 +372,13 @@ impl Work<'_> {
             let Some(loaded) = next else { return };
             if let Err(error) = self.one(&mut maker, model, loaded) {
                 self.fail(error);
-                lock(&self.receiver).close();
             }
         }
     }
 
     fn one(&self, maker: &mut Maker, model: &Model, loaded: Loaded) -> Result<(), ConvertError> {
         let Loaded { load, bytes, room } = loaded;
-        if self.failed.load(Ordering::Relaxed) {
+        if self.halt.is_requested() {
             return Ok(());
         }
         let source = model.parts()[load.run.source.part].source();
@@ -397,7 +408,7 @@ impl Work<'_> {
         let at = self.shard.head.len() as u64 + self.shard.tensors[load.tensor].offsets.start + load.run.offset;
         let copied = self.output.copy_from(file, load.run.source.range.start, at, load.run.bytes)?;
         if copied {
-            (self.progress)(load.run.bytes);
+            self.wrote(load.run.bytes);
         }
         Ok(copied)
     }
@@ -424,7 +435,23 @@ impl Work<'_> {
             let digest = Sha256::digest(bytes).into();
             lock(&self.digests)[position] = digest;
         }
-        (self.progress)(tile.bytes);
+        self.wrote(tile.bytes);
         Ok(())
+    }
+
+    fn wrote(&self, bytes: u64) {
+        self.written.fetch_add(bytes, Ordering::Relaxed);
+        (self.progress)(bytes);
+    }
+}
+
+/// Lets a run end whose thread panics: the others would wait for it.
+struct Guard<'w, 'a>(&'w Work<'a>);
+
+impl Drop for Guard<'_, '_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.fail(ConvertError::Panicked("a thread of the conversion".to_owned()));
+        }
     }
 }

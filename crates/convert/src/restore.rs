@@ -7,14 +7,16 @@ use std::fs;
 use std::path::Path;
 
 use bytes::Bytes;
+use gguf2st_gguf::limits::MAX_HEAD;
 use gguf2st_gguf::{Escaped, GgufFile, parse_gguf};
 use gguf2st_source::Source;
+use sha2::{Digest, Sha256};
 
 use crate::cores::on_all_cores;
 use crate::error::ConvertError;
-use crate::output::{Output, cannot};
+use crate::output::{Output, cannot, refuse_full};
 use crate::pipeline::RunOptions;
-use crate::plan::{Choice, PartFacts, PartOfPlan, Plan, RESERVED_TENSOR, ReservedPart, Step, gguf_layout};
+use crate::plan::{Choice, PartFacts, PartOfPlan, Plan, RESERVED_TENSOR, ReservedPart, Step, gguf_layout, sum};
 use crate::tile::{reverse_each, tiles};
 use crate::weights::Weights;
 
@@ -34,12 +36,14 @@ pub fn restore(
 ) -> Result<(usize, u64), ConvertError> {
     let parts = parts(weights)?;
     let plan = plan(weights, &parts)?;
+    let bytes = sum(parts.iter().map(|(reserved, _)| reserved.bytes))?;
     let inputs: Vec<&dyn Source> = weights.sources().collect();
     let create = |path: &Path, bytes| Output::create(path, bytes, options.existing, &inputs);
     let outputs = match &parts[..] {
         [(reserved, _)] => vec![create(path, reserved.bytes)?],
         set => {
             fs::create_dir_all(path).map_err(|error| cannot(path, "creating the folder", error))?;
+            refuse_full(path, bytes)?;
             set.iter()
                 .map(|(reserved, _)| create(&path.join(&reserved.name), reserved.bytes))
                 .collect::<Result<_, _>>()?
@@ -63,7 +67,7 @@ pub fn restore(
     for output in outputs {
         output.finish()?;
     }
-    Ok((parts.len(), parts.iter().map(|(reserved, _)| reserved.bytes).sum()))
+    Ok((parts.len(), bytes))
 }
 
 fn not(weights: &Weights, reason: impl Into<String>) -> ConvertError {
@@ -91,12 +95,15 @@ fn parts(weights: &Weights) -> Result<Parts, ConvertError> {
         if several && (Path::new(&part.name).file_name() != Some(part.name.as_ref()) || part.name.contains('\\')) {
             return Err(not(weights, format!("{:?} is no file name", Escaped(part.name.as_bytes()))));
         }
+        if parts.iter().any(|(other, _): &(ReservedPart, _)| other.name == part.name) {
+            return Err(not(weights, format!("two containers are called {:?}", Escaped(part.name.as_bytes()))));
+        }
         let end = at.saturating_add(part.head);
-        if end > reserved.range.end {
-            return Err(not(weights, format!("{RESERVED_TENSOR} is shorter than its heads")));
+        if part.head > MAX_HEAD || end > reserved.range.end {
+            return Err(not(weights, format!("{RESERVED_TENSOR} does not hold the heads that it should")));
         }
         let head = weights.file_of(reserved).read(at..end)?;
-        if PartFacts::new(String::new(), 0, &head).head_sha256 != part.head_sha256 {
+        if PartFacts::new(String::new(), 0, Sha256::new_with_prefix(&head)).head_sha256 != part.head_sha256 {
             return Err(not(weights, format!("a head in {RESERVED_TENSOR} is not that of gguf2st.reserved")));
         }
         let file = parse_gguf(head, part.bytes)

@@ -90,6 +90,7 @@ mod tests {
             dtype: *dtype,
             shape: shape.clone(),
             recipe: Recipe { pieces: vec![Piece { part: 0, range: 0..bytes(*dtype, shape) }], step: Step::Copy },
+            note: None,
         });
         let shard = shard_of(&metadata, drafts.collect()).unwrap();
 

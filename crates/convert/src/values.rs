@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
 
-use bstr::BStr;
+use bstr::{BStr, BString};
 use gguf2st_gguf::{Family, TensorInfo};
 use gguf2st_quants::can_decode;
 
@@ -63,8 +63,8 @@ impl Model {
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<Vec<Option<Stats>>, ConvertError> {
         let plan = self.plan_of_values()?;
-        let positions: HashMap<_, _> =
-            self.tensors().enumerate().map(|(position, (_, tensor))| (tensor.name, position)).collect();
+        let positions: HashMap<BString, usize> =
+            self.tensors().enumerate().map(|(position, (_, tensor))| (BString::from(tensor.name), position)).collect();
         let gathered = Mutex::new(vec![None; positions.len()]);
         // A tensor a job: the sums of one are added in one order, so that every run gives the same figures.
         let done = on_all_cores(threads, plan.tensors(), |worker: &mut Worker, tensor| {
@@ -75,8 +75,10 @@ impl Model {
                     progress(bytes.len() as u64);
                     true
                 })?;
-                let position = positions[BStr::new(&tensor.name)];
-                gathered.lock().unwrap_or_else(PoisonError::into_inner)[position] = Some(sums.stats());
+                // Absent only where a mapping was changed meanwhile, which is told below.
+                if let Some(position) = positions.get(BStr::new(&tensor.name)) {
+                    gathered.lock().unwrap_or_else(PoisonError::into_inner)[*position] = Some(sums.stats());
+                }
             }
             Ok(())
         });

@@ -39,7 +39,7 @@ impl Stored {
 #[derive(Debug)]
 pub struct Weights {
     files: Vec<Arc<dyn Source>>,
-    /// The first file's.
+    /// All files', the first one's where they differ.
     pub(crate) metadata: BTreeMap<String, String>,
     pub(crate) tensors: BTreeMap<String, Stored>,
 }
@@ -74,9 +74,8 @@ impl Weights {
     pub fn open(files: Vec<Arc<dyn Source>>) -> Result<Self, ConvertError> {
         let mut weights = Self { files: Vec::new(), metadata: BTreeMap::new(), tensors: BTreeMap::new() };
         for (position, source) in files.iter().enumerate() {
-            let metadata = blame(&[&**source], weights.read(position, &**source))?;
-            if position == 0 {
-                weights.metadata = metadata;
+            for (key, value) in blame(&[&**source], weights.read(position, &**source))? {
+                weights.metadata.entry(key).or_insert(value);
             }
         }
         weights.files = files;

@@ -1,15 +1,15 @@
 //! The layout `gguf`: names as they are in the container, one output tensor for each of its tensors.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use bstr::ByteSlice;
+use gguf2st_gguf::limits::MAX_HEAD;
 use gguf2st_gguf::{ByteOrder, GgufFile, TensorInfo, Value, Verdict};
 use gguf2st_quants::can_decode;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{Draft, FORMAT, Metadata, Piece, Plan, Recipe, Step, shards};
+use super::{Draft, FORMAT, Metadata, Note, Piece, Plan, Recipe, Step, json, shards};
 use crate::dtype::Dtype;
 use crate::error::ConvertError;
 
@@ -72,7 +72,6 @@ pub(crate) fn gguf_layout<H: AsRef<[u8]>>(
     choose: impl Fn(&TensorInfo<'_>, &str) -> Choice,
 ) -> Result<Plan, ConvertError> {
     let mut drafts = Vec::new();
-    let mut blocks = BTreeMap::new();
     for (position, part) in parts.iter().enumerate() {
         refuse_unsound(part)?;
         for tensor in part.file.tensors().iter() {
@@ -87,28 +86,17 @@ pub(crate) fn gguf_layout<H: AsRef<[u8]>>(
                     can_decode(tensor.ggml_type, part.file.byte_order())
                         .map_err(|error| ConvertError::Decode { tensor: name.clone(), error })?;
                     let step = Step::Decode { ggml_type: tensor.ggml_type, order: part.file.byte_order() };
-                    Draft { name, dtype, shape: tensor.shape(), recipe: Recipe { pieces, step } }
+                    Draft { name, dtype, shape: tensor.shape(), recipe: Recipe { pieces, step }, note: None }
                 }
-                Choice::Floats(_) | Choice::AsStored => {
-                    if tensor.ggml_type.is_quantized() {
-                        let (ggml_type, dims) = (tensor.ggml_type.to_string(), tensor.dims.to_vec());
-                        blocks.insert(name.clone(), Blocks { ggml_type, dims });
-                    }
-                    as_stored(part.file.byte_order(), &tensor, name, pieces)
-                        .map_err(|error| ConvertError::parse(&part.facts.name, error))?
-                }
+                Choice::Floats(_) | Choice::AsStored => as_stored(part.file.byte_order(), &tensor, name, pieces)
+                    .map_err(|error| ConvertError::parse(&part.facts.name, error))?,
             };
             drafts.push(draft);
         }
     }
-    let mut metadata = metadata(parts);
-    if !blocks.is_empty() {
-        metadata.insert("gguf2st.blocks".to_owned(), json(&blocks));
-    }
+    let mut metadata = metadata(parts)?;
     if restorable {
-        let (draft, layout) = reserved(parts)?;
-        metadata.insert("gguf2st.reserved".to_owned(), json(&layout));
-        drafts.push(draft);
+        drafts.push(reserved(parts)?);
     }
     let facts: Vec<PartFacts> = parts.iter().map(|part| part.facts.clone()).collect();
     if shard_size.is_some() {
@@ -128,18 +116,6 @@ fn refuse_unsound<H: AsRef<[u8]>>(part: &PartOfPlan<'_, H>) -> Result<(), Conver
             Err(ConvertError::Unsound { name: (&part.facts.name).into(), check: check.name, detail: check.detail })
         }
     }
-}
-
-/// What a quantised tensor kept as blocks is: its U8 bytes do not say.
-#[derive(Serialize)]
-struct Blocks {
-    ggml_type: String,
-    dims: Vec<u64>,
-}
-
-fn json(value: &impl Serialize) -> String {
-    // Maps with string keys, numbers and strings: serialising them can't fail.
-    serde_json::to_string(value).unwrap_or_default()
 }
 
 fn pieces(part: usize, range: Range<u64>) -> Vec<Piece> {
@@ -166,40 +142,52 @@ fn as_stored(
             (Dtype::U8, Step::Copy)
         }
     };
-    Ok(Draft { name, dtype, shape, recipe: Recipe { pieces, step } })
+    let (ggml_type, dims) = (tensor.ggml_type.to_string(), tensor.dims.to_vec());
+    let note = tensor.ggml_type.is_quantized().then_some(Note::Blocks { ggml_type, dims });
+    Ok(Draft { name, dtype, shape, recipe: Recipe { pieces, step }, note })
 }
 
-fn reserved<H: AsRef<[u8]>>(parts: &[PartOfPlan<'_, H>]) -> Result<(Draft, Vec<ReservedPart>), ConvertError> {
+fn reserved<H: AsRef<[u8]>>(parts: &[PartOfPlan<'_, H>]) -> Result<Draft, ConvertError> {
     let (mut all, mut layout) = (Vec::new(), Vec::new());
     for (position, part) in parts.iter().enumerate() {
+        let head = part.file.head_len();
+        if head > MAX_HEAD {
+            let detail = format!("the head takes {head} bytes, padding included; at most {MAX_HEAD} are restored");
+            return Err(ConvertError::Unsound { name: (&part.facts.name).into(), check: "alignment", detail });
+        }
         let gaps = part.file.gaps().map_err(|error| ConvertError::parse(&part.facts.name, error))?;
         layout.push(ReservedPart {
             name: part.facts.name.clone(),
             bytes: part.facts.bytes,
-            head: part.file.head_len(),
+            head,
             head_sha256: part.facts.head_sha256.clone(),
-            gaps: gaps.iter().map(|gap| gap.end - gap.start).sum(),
+            gaps: sum(gaps.iter().map(|gap| gap.end - gap.start))?,
         });
-        all.extend(pieces(position, 0..part.file.head_len()));
+        all.extend(pieces(position, 0..head));
         all.extend(gaps.into_iter().map(|range| Piece { part: position, range }));
     }
-    let draft = Draft {
+    Ok(Draft {
         name: RESERVED_TENSOR.to_owned(),
         dtype: Dtype::U8,
-        shape: vec![all.iter().map(Piece::bytes).sum()],
+        shape: vec![sum(all.iter().map(Piece::bytes))?],
         recipe: Recipe { pieces: all, step: Step::Copy },
-    };
-    Ok((draft, layout))
+        note: Some(Note::Reserved(layout)),
+    })
+}
+
+/// A sum of numbers that a file may have chosen.
+pub(crate) fn sum(numbers: impl IntoIterator<Item = u64>) -> Result<u64, ConvertError> {
+    numbers.into_iter().try_fold(0_u64, u64::checked_add).ok_or(ConvertError::Overflow)
 }
 
 /// The string map: scalars and strings of the first container, and what we say of the conversion.
-fn metadata<H: AsRef<[u8]>>(parts: &[PartOfPlan<'_, H>]) -> Metadata {
+fn metadata<H: AsRef<[u8]>>(parts: &[PartOfPlan<'_, H>]) -> Result<Metadata, ConvertError> {
     let mut metadata = Metadata::from([
         ("format".to_owned(), "pt".to_owned()),
         ("gguf2st.version".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
     ]);
-    let Some(first) = parts.first() else { return metadata };
-    let bytes: u64 = parts.iter().map(|part| part.facts.bytes).sum();
+    let Some(first) = parts.first() else { return Ok(metadata) };
+    let bytes = sum(parts.iter().map(|part| part.facts.bytes))?;
     metadata.insert("gguf2st.source".to_owned(), first.facts.name.clone());
     metadata.insert("gguf2st.source_bytes".to_owned(), bytes.to_string());
     metadata.insert("gguf2st.head_sha256".to_owned(), first.facts.head_sha256.clone());
@@ -214,13 +202,13 @@ fn metadata<H: AsRef<[u8]>>(parts: &[PartOfPlan<'_, H>]) -> Metadata {
         };
         Some((format!("gguf.{}", key.to_str_lossy()), text))
     }));
-    metadata
+    Ok(metadata)
 }
 
 impl PartFacts {
-    /// What a plan says of a container by its name, length and whole head.
-    pub(crate) fn new(name: String, bytes: u64, head: &[u8]) -> Self {
-        Self { name, bytes, head_sha256: hex(&Sha256::digest(head)) }
+    /// What a plan says of a container by its name, length and the hash of its whole head.
+    pub(crate) fn new(name: String, bytes: u64, head: Sha256) -> Self {
+        Self { name, bytes, head_sha256: hex(&head.finalize()) }
     }
 }
 

@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use crate::dtype::Dtype;
 use crate::error::ConvertError;
 
-pub(crate) use gguf::{Choice, PartOfPlan, ReservedPart, gguf_layout, hex};
+pub(crate) use gguf::{Choice, PartOfPlan, ReservedPart, gguf_layout, hex, sum};
 pub use gguf::{PartFacts, RESERVED_TENSOR};
 pub(crate) use shards::is_output_name;
 pub use shards::{INDEX_FILE, Shard};
@@ -41,8 +41,10 @@ impl Plan {
     /// SHA-256 of its JSON, in hexadecimal: two plans of one hash make the same bytes.
     #[must_use]
     pub fn hash(&self) -> String {
-        // Strings and numbers into memory: serialising them can't fail.
-        hex(&Sha256::digest(serde_json::to_vec(self).unwrap_or_default()))
+        let mut hash = Hash(Sha256::new());
+        // Strings and numbers: serialising them can't fail, and a hash takes whatever it is given.
+        let _ = serde_json::to_writer(&mut hash, self);
+        hex(&hash.0.finalize())
     }
 
     /// Bytes of all files together.
@@ -60,6 +62,20 @@ impl Plan {
     /// All tensors, shard by shard, in the order of their bytes.
     pub fn tensors(&self) -> impl Iterator<Item = &PlannedTensor> {
         self.shards.iter().flat_map(|shard| &shard.tensors)
+    }
+}
+
+/// Hashes what is written to it.
+struct Hash(Sha256);
+
+impl std::io::Write for Hash {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 
@@ -168,6 +184,16 @@ pub(crate) struct Draft {
     pub(crate) dtype: Dtype,
     pub(crate) shape: Vec<u64>,
     pub(crate) recipe: Recipe,
+    pub(crate) note: Option<Note>,
+}
+
+/// What the metadata of a tensor's file says of it.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) enum Note {
+    /// Quantised and kept as blocks, which its U8 bytes do not say.
+    Blocks { ggml_type: String, dims: Vec<u64> },
+    /// The reserved tensor: how it is laid out.
+    Reserved(Vec<ReservedPart>),
 }
 
 impl Draft {
@@ -186,3 +212,9 @@ pub(crate) fn shard_of(metadata: &Metadata, drafts: Vec<Draft>) -> Result<Shard,
 
 /// The string map of every file of a plan.
 pub(crate) type Metadata = BTreeMap<String, String>;
+
+/// A value of the string map that is JSON.
+pub(crate) fn json(value: &impl Serialize) -> String {
+    // Maps with string keys, numbers and strings: serialising them can't fail.
+    serde_json::to_string(value).unwrap_or_default()
+}

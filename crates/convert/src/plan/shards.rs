@@ -1,8 +1,10 @@
 //! Tensors given out to files, and each its place in one.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
-use super::{Draft, Metadata, PlannedTensor};
+use super::{Draft, Metadata, Note, PlannedTensor, json};
 use crate::error::ConvertError;
 use crate::safetensors;
 
@@ -71,11 +73,18 @@ fn file_name(position: usize, count: usize) -> String {
 /// Whether a file name is one that conversions into folders write.
 pub(crate) fn is_output_name(name: &str) -> bool {
     let is_shard = |name: &str| {
-        let number = |digits: &str| digits.len() == 5 && digits.bytes().all(|digit| digit.is_ascii_digit());
+        let number = |digits: &str| digits.len() >= 5 && digits.bytes().all(|digit| digit.is_ascii_digit());
         let middle = name.strip_prefix("model-").and_then(|rest| rest.strip_suffix(".safetensors"));
         middle.and_then(|middle| middle.split_once("-of-")).is_some_and(|(part, count)| number(part) && number(count))
     };
     name == "model.safetensors" || name == INDEX_FILE || is_shard(name)
+}
+
+/// A member of `gguf2st.blocks`.
+#[derive(Serialize)]
+struct Blocks {
+    ggml_type: String,
+    dims: Vec<u64>,
 }
 
 /// Gives each tensor its place, by the `safetensors` crate's order, and makes the header.
@@ -83,13 +92,27 @@ fn shard(file: String, metadata: &Metadata, mut drafts: Vec<Draft>) -> Result<Sh
     drafts.sort_by(|a, b| b.dtype.cmp(&a.dtype).then_with(|| a.name.cmp(&b.name)));
     let mut end = 0_u64;
     let mut tensors = Vec::with_capacity(drafts.len());
+    // What is said of a tensor is said in its own file: the others would only grow by it.
+    let (mut metadata, mut blocks) = (metadata.clone(), BTreeMap::new());
     for draft in drafts {
         let start = end;
         end = start.checked_add(draft.bytes()?).ok_or(ConvertError::Overflow)?;
-        let Draft { name, dtype, shape, recipe } = draft;
+        let Draft { name, dtype, shape, recipe, note } = draft;
+        match note {
+            Some(Note::Blocks { ggml_type, dims }) => {
+                blocks.insert(name.clone(), Blocks { ggml_type, dims });
+            }
+            Some(Note::Reserved(parts)) => {
+                metadata.insert("gguf2st.reserved".to_owned(), json(&parts));
+            }
+            None => {}
+        }
         tensors.push(PlannedTensor { name, dtype, shape, offsets: start..end, recipe });
     }
-    let head = safetensors::head(metadata, &tensors)?;
+    if !blocks.is_empty() {
+        metadata.insert("gguf2st.blocks".to_owned(), json(&blocks));
+    }
+    let head = safetensors::head(&metadata, &tensors)?;
     end.checked_add(head.len() as u64).ok_or(ConvertError::Overflow)?;
-    Ok(Shard { file, metadata: metadata.clone(), tensors, head })
+    Ok(Shard { file, metadata, tensors, head })
 }

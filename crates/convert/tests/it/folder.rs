@@ -255,3 +255,120 @@ fn a_source_cut_short_keeps_what_is_whole() {
     assert!(!listing(&out).iter().any(|name| name.ends_with(".part")));
     assert_eq!(names(&folder), ["in.gguf", "out"]);
 }
+
+#[test]
+fn what_is_complete_is_made_anew_when_told_and_when_the_model_is_younger() {
+    let folder = folder();
+    let mut container = mixed(ByteOrder::Little);
+    let input = write(&folder, "in.gguf", &container);
+    let out = folder.path().join("out");
+    let options = sharded(Values::Auto, 600);
+    let count = convert(&input, &out, &options).unwrap().files;
+    assert_eq!(convert(&input, &out, &replacing(options.clone())).unwrap().files, count);
+
+    // The same head over other data, later.
+    let len = container.len();
+    container[len - 40] ^= 1;
+    std::fs::write(&input, &container).unwrap();
+    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
+    std::fs::File::options().write(true).open(&input).unwrap().set_modified(later).unwrap();
+    assert_eq!(convert(&input, &out, &options).unwrap().files, count);
+    let model = Model::open(file_source(&input)).unwrap();
+    assert!(verify(&Weights::open_path(&out).unwrap(), &model, None, &|_| ()).unwrap().is_equal());
+}
+
+#[test]
+fn a_model_in_the_folder_is_not_taken_for_an_old_output() {
+    let folder = folder();
+    let container = mixed(ByteOrder::Little);
+    let out = folder.path().join("out");
+    std::fs::create_dir(&out).unwrap();
+    let input = out.join("model.safetensors");
+    std::fs::write(&input, &container).unwrap();
+    let error = convert(&input, &out, &replacing(sharded(Values::Auto, 200))).unwrap_err();
+    assert!(matches!(error, ConvertError::OutputIsInput { .. }), "{error}");
+    assert_eq!(std::fs::read(&input).unwrap(), container);
+}
+
+#[test]
+fn old_files_stay_until_new_ones_are_whole() {
+    let folder = folder();
+    let input = write(&folder, "in.gguf", &mixed(ByteOrder::Little));
+    let out = folder.path().join("out");
+    convert(&input, &out, &sharded(Values::Raw, 600)).unwrap();
+    let before = contents(&out);
+    let failing = replacing(sharded(Values::Auto, 1 << 30));
+    failing.run.stop.request();
+    convert(&input, &out, &failing).unwrap_err();
+    assert_eq!(contents(&out), before);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_or_a_pipe_in_the_place_of_our_files_harms_nothing() {
+    let folder = folder();
+    let input = write(&folder, "in.gguf", &mixed(ByteOrder::Little));
+    let victim = write(&folder, "victim", b"precious");
+    let out = folder.path().join("out");
+    std::fs::create_dir(&out).unwrap();
+    std::os::unix::fs::symlink(&victim, out.join(".gguf2st-run.jsonl")).unwrap();
+    convert(&input, &out, &sharded(Values::Auto, 600)).unwrap_err();
+    assert_eq!(std::fs::read(&victim).unwrap(), b"precious");
+    std::fs::remove_file(out.join(".gguf2st-run.jsonl")).unwrap();
+
+    let made = std::process::Command::new("mkfifo").arg(out.join("model-00001-of-00009.safetensors")).status();
+    assert!(made.unwrap().success());
+    let error = convert(&input, &out, &sharded(Values::Auto, 600)).unwrap_err();
+    assert!(matches!(error, ConvertError::OtherFiles { .. }), "{error}");
+}
+
+#[test]
+fn a_line_that_was_cut_short_forgets_one_shard_and_no_more() {
+    let folder = folder();
+    let input = write(&folder, "in.gguf", &mixed(ByteOrder::Little));
+    let out = folder.path().join("out");
+    interrupted(&input, &out, &sharded(Values::Auto, 200)).unwrap_err();
+    let run = out.join(".gguf2st-run.jsonl");
+    let text = std::fs::read_to_string(&run).unwrap();
+    let finished = text.lines().count() - 1;
+    std::fs::write(&run, &text[..text.len() - 5]).unwrap();
+    let mut options = sharded(Values::Auto, 200);
+    options.run.only_shards = Some(vec![1, 1]);
+    convert(&input, &out, &options).unwrap();
+    let report = convert(&input, &out, &sharded(Values::Auto, 200)).unwrap();
+    assert!(report.kept >= finished - 1, "{report:?} of {finished}");
+}
+
+#[test]
+fn a_strict_run_keeps_nothing_that_overflowed() {
+    let folder = folder();
+    let container = gguf2st_gguf::write::Builder::new()
+        .tensor("big", &[64], gguf2st_gguf::GgmlType::F32)
+        .tensor("small", &[64], gguf2st_gguf::GgmlType::F32)
+        .container(|position, bytes| {
+            if position == 0 {
+                bytes[..4].copy_from_slice(&1e9_f32.to_le_bytes());
+            }
+        });
+    let input = write(&folder, "in.gguf", &container.unwrap());
+    let out = folder.path().join("out");
+    let mut options = sharded(Values::Floats(gguf2st_convert::FloatDtype::F16), 128);
+    assert_eq!(convert(&input, &out, &options).unwrap().overflowed, [("big".to_owned(), 1)]);
+    options.run.strict = true;
+    let error = convert(&input, &out, &options).unwrap_err();
+    assert!(matches!(error, ConvertError::Overflowed { .. }), "{error}");
+}
+
+#[test]
+fn shards_that_were_made_elsewhere_are_not_assembled() {
+    let folder = folder();
+    let data = [0; 4];
+    let view = || safetensors::tensor::TensorView::new(safetensors::Dtype::U8, vec![4], &data).unwrap();
+    let format = || Some(std::collections::HashMap::from([("format".to_owned(), "pt".to_owned())]));
+    for (number, name) in [(1, "a"), (2, "b")] {
+        let bytes = safetensors::serialize([(name, view())], format()).unwrap();
+        write(&folder, &format!("model-{number:05}-of-00002.safetensors"), &bytes);
+    }
+    let error = assemble(folder.path()).unwrap_err().to_string();
+    assert!(error.contains("--shard-size"), "{error}");
+}

@@ -22,7 +22,7 @@ fn a_small_head_is_one_read() {
     let mut container = Builder::new().metadata("general.architecture", "llama").head().unwrap();
     container.resize(8 << 20, 1);
     let (_, source) = open(&write(&folder, "in", &container));
-    assert_eq!(source.ranges(), [0..256 << 10]);
+    assert_eq!((source.requests(), source.furthest()), (1, 256 << 10));
 }
 
 #[test]
@@ -57,4 +57,40 @@ fn planning_reads_nothing_that_is_at_hand() {
     source.reset();
     model.plan(&crate::support::raw().plan).unwrap();
     assert_eq!(source.requests(), 0);
+}
+
+/// A container of a tebibyte whose first string is long and promises a million more.
+#[derive(Debug)]
+struct Endless(Vec<u8>);
+
+impl Source for Endless {
+    fn len(&self) -> u64 {
+        1 << 40
+    }
+    fn name(&self) -> &Path {
+        Path::new("endless")
+    }
+    fn read_into(&self, offset: u64, buf: &mut [u8]) -> Result<(), gguf2st_source::SourceError> {
+        for (byte, at) in buf.iter_mut().zip(offset..) {
+            *byte = usize::try_from(at).ok().and_then(|at| self.0.get(at)).copied().unwrap_or(0);
+        }
+        Ok(())
+    }
+    fn intact(&self) -> Result<(), gguf2st_source::SourceError> {
+        Ok(())
+    }
+}
+
+#[test]
+fn no_promise_of_a_file_makes_more_be_read_than_heads_may_have() {
+    let tokens = gguf2st_gguf::OwnedValue::Array(
+        gguf2st_gguf::ValueType::String,
+        vec![gguf2st_gguf::OwnedValue::String(vec![b'x'; 200_000].into())],
+    );
+    let mut head = Builder::new().metadata("tokenizer.ggml.tokens", tokens).head().unwrap();
+    let count = 24 + 8 + 21 + 4 + 4;
+    head[count..count + 8].copy_from_slice(&40_000_000_000_u64.to_le_bytes());
+    let source = Arc::new(CountingSource::new(Endless(head)));
+    let error = Model::open(Arc::clone(&source) as Arc<dyn Source>).unwrap_err();
+    assert!(source.furthest() <= gguf2st_gguf::limits::MAX_HEAD, "{} {error}", source.furthest());
 }

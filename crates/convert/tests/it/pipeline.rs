@@ -198,3 +198,66 @@ fn a_source_that_hangs_can_be_stopped() {
     assert!(matches!(error, ConvertError::Interrupted), "{error}");
     assert_eq!(crate::support::names(&folder), ["in.gguf"]);
 }
+
+/// A source whose fetches of the first load fail in a way of their own, and whose others never end.
+#[derive(Debug)]
+struct Faulty {
+    inner: FileSource,
+    panics: bool,
+}
+
+impl Source for Faulty {
+    fn len(&self) -> u64 {
+        self.inner.len()
+    }
+    fn name(&self) -> &Path {
+        self.inner.name()
+    }
+    fn read_into(&self, offset: u64, buf: &mut [u8]) -> Result<(), SourceError> {
+        self.inner.read_into(offset, buf)
+    }
+    fn fetch(&self, range: Range<u64>) -> Option<BoxFuture<'_, Result<Bytes, SourceError>>> {
+        let first = range.start < LOAD;
+        Some(Box::pin(async move {
+            if !first {
+                std::future::pending::<()>().await;
+            }
+            assert!(!self.panics, "as a source of somebody else's might");
+            let error = std::io::ErrorKind::ConnectionReset.into();
+            Err(SourceError::Read { path: self.name().into(), range, error })
+        }))
+    }
+    fn intact(&self) -> Result<(), SourceError> {
+        self.inner.intact()
+    }
+}
+
+#[test]
+fn a_failure_is_told_while_other_fetches_hang_and_leaves_nothing() {
+    for panics in [false, true] {
+        let folder = folder();
+        let container =
+            Builder::new().tensor("large", &[1 << 20], GgmlType::F32).container(|_, bytes| bytes.fill(1)).unwrap();
+        let inner = FileSource::open(write(&folder, "in.gguf", &container)).unwrap();
+        let model = Model::open(Arc::new(Faulty { inner, panics })).unwrap();
+        let options = options(3);
+        let plan = model.plan(&options.plan).unwrap();
+        let error = model.convert(&plan, &folder.path().join("out"), &options.run, &|_| ()).unwrap_err();
+        match (panics, &error) {
+            (false, ConvertError::Source(SourceError::Read { .. })) | (true, ConvertError::Panicked(_)) => {}
+            _ => panic!("{error}"),
+        }
+        assert_eq!(crate::support::names(&folder), ["in.gguf"]);
+    }
+}
+
+#[test]
+fn any_number_of_slots_can_be_asked_for() {
+    let folder = folder();
+    let (model, _) = model(&folder, false);
+    let mut options = options(1);
+    options.run.prefetch = NonZeroUsize::MAX;
+    options.run.memory = u64::MAX;
+    let plan = model.plan(&options.plan).unwrap();
+    model.convert(&plan, &folder.path().join("out"), &options.run, &|_| ()).unwrap();
+}
