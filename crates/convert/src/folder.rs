@@ -80,6 +80,8 @@ fn make(
         run.begin(header)?;
     }
     for shard in missing {
+        let position = plan.shards.iter().position(|other| other.file == shard.file);
+        options.current.set(position.map_or(0, |position| position + 1));
         // What is there under this name is this plan's, or was to be replaced.
         let output = Output::create(&path.join(&shard.file), shard.bytes(), Existing::Replace, &sources)?;
         let made = pipeline::make(model, shard, &output, options, true, progress)?;

@@ -26,7 +26,7 @@ pub use index::assemble;
 pub use model::{Model, Part, SetFault, Sibling};
 pub use os::free_space;
 pub use output::Existing;
-pub use pipeline::{Report, RunOptions, Stop};
+pub use pipeline::{CurrentShard, Report, RunOptions, Stop};
 pub use plan::{INDEX_FILE, PartFacts, Piece, Plan, PlannedTensor, RESERVED_TENSOR, Recipe, Shard, Step};
 pub use restore::restore;
 pub use values::{Number, Stats};

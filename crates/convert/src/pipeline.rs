@@ -11,7 +11,7 @@
 
 use std::num::NonZeroUsize;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -42,6 +42,8 @@ pub struct RunOptions {
     pub memory: u64,
     /// The shards to make, by number from one; all of them where it is not said.
     pub only_shards: Option<Vec<usize>>,
+    /// Tells which shard is being made.
+    pub current: CurrentShard,
     /// Ends the run early.
     pub stop: Stop,
 }
@@ -55,6 +57,7 @@ impl Default for RunOptions {
             prefetch: NonZeroUsize::MIN.saturating_add(7),
             memory: 256 << 20,
             only_shards: None,
+            current: CurrentShard::default(),
             stop: Stop::default(),
         }
     }
@@ -81,6 +84,22 @@ const LOCAL_LOAD: u64 = 1 << 20;
 
 /// Bytes of a load across a network: enough that a request's delay costs little against it.
 const REMOTE_LOAD: u64 = 8 << 20;
+
+/// The number of the shard that is being made, for whoever shows progress. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct CurrentShard(Arc<AtomicUsize>);
+
+impl CurrentShard {
+    /// The number, from one; `None` before the first and where there is one file.
+    #[must_use]
+    pub fn get(&self) -> Option<usize> {
+        Some(self.0.load(Ordering::Relaxed)).filter(|number| *number > 0)
+    }
+
+    pub(crate) fn set(&self, number: usize) {
+        self.0.store(number, Ordering::Relaxed);
+    }
+}
 
 /// A wish to end a run early. Clones share it.
 #[derive(Clone, Debug, Default)]

@@ -34,7 +34,8 @@ pub(super) fn run(args: &ConvertArgs, global: GlobalArgs, out: &mut Out) -> Resu
     }
     let signals = Signals::catch(&options.stop).map_err(Failure::Signals)?;
     let bytes = wanted(&plan, &options).map(Shard::bytes).fold(0, u64::saturating_add);
-    let progress = Progress::new("converting", bytes, global);
+    let shards = plan.shard_size.map(|_| (options.current.clone(), plan.shards.len()));
+    let progress = Progress::of_shards("converting", bytes, shards, global);
     let report = model
         .convert(&plan, &args.output, &options, &|bytes| progress.advance(bytes))
         .map_err(|error| signals.failure(error, plan.shard_size.is_some()))?;

@@ -9,6 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use gguf2st_convert::CurrentShard;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use serde::Serialize;
 
@@ -40,9 +41,19 @@ pub(crate) struct Progress {
 impl Progress {
     /// Begins work on so many bytes; `verb` says what is done to them.
     pub(crate) fn new(verb: &'static str, total: u64, global: GlobalArgs) -> Self {
+        Self::of_shards(verb, total, None, global)
+    }
+
+    /// Begins work on files one after the other: which it is at, and how many there are.
+    pub(crate) fn of_shards(
+        verb: &'static str,
+        total: u64,
+        shards: Option<(CurrentShard, usize)>,
+        global: GlobalArgs,
+    ) -> Self {
         let start = Instant::now();
         let done = Arc::new(AtomicU64::new(0));
-        let work = Work { verb, total, start, done: Arc::clone(&done) };
+        let work = Work { verb, total, shards, start, done: Arc::clone(&done) };
         let display = form(global, out::stderr_obeys()).and_then(|form| {
             let (sender, ended) = channel();
             let show = move || match form {
@@ -106,11 +117,26 @@ fn form(global: GlobalArgs, terminal: bool) -> Option<Form> {
 struct Work {
     verb: &'static str,
     total: u64,
+    shards: Option<(CurrentShard, usize)>,
     start: Instant,
     done: Arc<AtomicU64>,
 }
 
 impl Work {
+    /// The number of the file that is being made, and of how many.
+    fn shard(&self) -> Option<(usize, usize)> {
+        let (current, count) = self.shards.as_ref()?;
+        Some((current.get()?, *count))
+    }
+
+    /// What is being done: `converting`, `converting shard 3 of 7`.
+    fn what(&self) -> String {
+        match self.shard() {
+            Some((number, count)) => format!("{} shard {number} of {count}", self.verb),
+            None => self.verb.to_owned(),
+        }
+    }
+
     fn done(&self) -> u64 {
         self.done.load(Ordering::Relaxed).min(self.total)
     }
@@ -120,9 +146,11 @@ impl Work {
         if goes_on(ended, SILENT) {
             let bar = ProgressBar::with_draw_target(Some(self.total), ProgressDrawTarget::stderr())
                 .with_style(style(out::stderr_width()))
-                .with_message(self.verb)
                 .with_elapsed(self.start.elapsed());
             loop {
+                // The longest figures leave no room for more on a line of 80.
+                let verb = || self.verb.to_owned();
+                bar.set_message(if out::stderr_width() < 110 { verb() } else { self.what() });
                 bar.set_position(self.done());
                 if !goes_on(ended, TICK) {
                     break;
@@ -139,7 +167,7 @@ impl Work {
             let done = self.done();
             let rate = done as f64 / self.start.elapsed().as_secs_f64();
             // Nobody to tell of a failure of standard error.
-            let _ = writeln!(io::stderr(), "gguf2st: {} {}", self.verb, figures(done, self.total, rate));
+            let _ = writeln!(io::stderr(), "gguf2st: {} {}", self.what(), figures(done, self.total, rate));
             pause = PAUSE;
         }
     }
@@ -148,7 +176,8 @@ impl Work {
     fn report(&self, ended: &Receiver<()>) {
         loop {
             let goes_on = goes_on(ended, BEAT);
-            let state = State::new(self.done(), self.total, self.start.elapsed().as_secs_f64());
+            let mut state = State::new(self.done(), self.total, self.start.elapsed().as_secs_f64());
+            state.shard = self.shard().map(|(number, _)| number);
             let mut line = Vec::new();
             // Numbers into memory: that can't fail; and nobody is there to be told of a failure of standard error.
             let _ = write_json(&mut line, &state);
@@ -171,6 +200,9 @@ struct State {
     bytes_per_second: u64,
     /// If it goes on like that; `None` where nothing has come yet.
     seconds_left: Option<u64>,
+    /// The number of the file that is being made, from one, where there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shard: Option<usize>,
 }
 
 impl State {
@@ -183,6 +215,7 @@ impl State {
             total,
             bytes_per_second: rate as u64,
             seconds_left: if done >= total { Some(0) } else { left.is_finite().then_some(left as u64) },
+            shard: None,
         }
     }
 }
@@ -272,6 +305,8 @@ mod tests {
         assert_eq!(state(0, 9).seconds_left, None);
         assert_eq!(state(9, 9).seconds_left, Some(0));
         assert_eq!(state(0, 0).seconds_left, Some(0));
+        let of_shards = State { shard: Some(3), ..state(9, 9) };
+        assert!(json(of_shards).ends_with(r#""seconds_left":0,"shard":3}"#));
     }
 
     #[test]
