@@ -36,7 +36,7 @@ pub(crate) fn measure(sizes: &[u64]) -> Result<()> {
                 .arg(&program)
                 .arg("convert")
                 .args([&model, &out])
-                .args(["--force", "--quiet", "--memory", "64MiB", "--source", source])
+                .args(["--quiet", "--memory", "64MiB", "--source", source])
                 .stdin(Stdio::null())
                 .stderr(Stdio::inherit())
                 .output()?;
@@ -47,6 +47,7 @@ pub(crate) fn measure(sizes: &[u64]) -> Result<()> {
             };
             let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
             let output = std::fs::metadata(&out)?.len();
+            std::fs::remove_file(&out)?;
             println!(
                 "| {:.2} GiB | {:.2} GiB | {source} | 64 MiB | {:.1} MiB | {minor} | {major} | {user} s | {system} s | {wall} s |",
                 gib(std::fs::metadata(&model)?.len()),
