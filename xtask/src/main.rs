@@ -6,6 +6,7 @@ mod arrows;
 mod memory;
 mod project;
 mod python;
+mod ranges;
 mod report;
 mod s3;
 mod sample;

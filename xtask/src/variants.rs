@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::Result;
 use crate::project::{command, output, target};
+use crate::ranges;
 
 /// Converts `model` in each way and holds the results against each other.
 pub(crate) fn check(program: &Path, model: &Path) -> Result<()> {
@@ -34,6 +35,20 @@ pub(crate) fn check(program: &Path, model: &Path) -> Result<()> {
         }
         std::fs::remove_file(&other)?;
     }
+    // And from a web server, under the same name, which is part of the output.
+    let remote = ranges::serve(model)?;
+    let named = folder.join("model.gguf");
+    std::fs::copy(model, &named)?;
+    let mut outputs = Vec::new();
+    for source in [named.as_os_str(), remote.as_ref()] {
+        let mut convert = command(program);
+        output(convert.args(["convert", "--quiet", "--force", "--memory", "16MiB"]).arg(source).arg(&other))?;
+        outputs.push(std::fs::read(&other)?);
+    }
+    if outputs[0] != outputs[1] {
+        return Err("from a web server other bytes come out".into());
+    }
+    drop(outputs);
     for size in ["40MB", "300MiB"] {
         let shards = folder.join("shards");
         convert(&shards, &["--shard-size", size])?;
