@@ -3,7 +3,7 @@
 
 use std::process::{Command, Stdio};
 
-use crate::project::{cargo, python, run, target};
+use crate::project::{python, release_program, target};
 use crate::{Result, synthetic};
 
 /// Runs a command given behind it and prints its exit status, peak resident KiB, minor and major page faults, user
@@ -19,8 +19,7 @@ print(os.waitstatus_to_exitcode(status), usage.ru_maxrss, usage.ru_minflt, usage
 
 /// Prints a table row a model and way of reading.
 pub(crate) fn measure(sizes: &[u64]) -> Result<()> {
-    run(&mut cargo(&["build", "--release", "--quiet", "--package", "gguf2st-cli"]))?;
-    let program = target().join("release").join(format!("gguf2st{}", std::env::consts::EXE_SUFFIX));
+    let program = release_program()?;
     let folder = target().join("memory");
     std::fs::create_dir_all(&folder)?;
     let (model, out) = (folder.join("model.gguf"), folder.join("out.safetensors"));

@@ -17,6 +17,12 @@ pub(crate) fn target() -> PathBuf {
     root().join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 
+/// Builds the program as it is released; gives its path.
+pub(crate) fn release_program() -> Result<PathBuf> {
+    run(&mut cargo(&["build", "--release", "--quiet", "--package", "gguf2st-cli"]))?;
+    Ok(target().join("release").join(format!("gguf2st{}", std::env::consts::EXE_SUFFIX)))
+}
+
 /// A path as a person at the root would write it.
 pub(crate) fn shown(path: &Path) -> String {
     path.strip_prefix(root()).unwrap_or(path).display().to_string()

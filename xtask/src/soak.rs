@@ -6,13 +6,12 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::project::{cargo, run, target};
+use crate::project::{release_program, run, target};
 use crate::{Result, synthetic};
 
 /// Kills `kills` runs.
 pub(crate) fn kill(kills: u32) -> Result<()> {
-    run(&mut cargo(&["build", "--release", "--quiet", "--package", "gguf2st-cli"]))?;
-    let program = target().join("release").join(format!("gguf2st{}", std::env::consts::EXE_SUFFIX));
+    let program = release_program()?;
     let folder = target().join("soak");
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder)?;

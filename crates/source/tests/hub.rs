@@ -19,7 +19,7 @@ fn hub(data: &[u8]) -> (Server, Server) {
     let to = format!("http://localhost:{}/repos/blob?Policy=p&Signature=s", storage.port());
     let hub = Server::new(move |request| match (request.path.as_str(), request.header("authorization")) {
         (
-            "/root/owner/repo/resolve/main/sub/m%201.gguf" | "/root/owner/repo/resolve/refs%2Fpr%2F1/m.gguf",
+            "/hub/owner/repo/resolve/main/sub/m%201.gguf" | "/hub/owner/repo/resolve/refs%2Fpr%2F1/m.gguf",
             Some("Bearer hf_abc"),
         ) => Reply::redirect(&to).with("X-Repo-Commit", COMMIT).with("X-Linked-ETag", "\"sha\""),
         (_, Some("Bearer hf_abc")) => Reply::new(404),
@@ -42,11 +42,11 @@ fn write(path: &Path, bytes: impl AsRef<[u8]>) {
 fn files_come_from_the_storage_and_the_token_stays_at_the_hub() {
     let data = noise(1_000_000);
     let (hub, storage) = hub(&data);
-    let endpoint = ("HF_ENDPOINT", OsString::from(hub.url("/root/")));
+    let endpoint = ("HF_ENDPOINT", OsString::from(hub.url("/hub/")));
     let source = open("hf://owner/repo/sub/m 1.gguf", &[endpoint.clone(), ("HF_TOKEN", "hf_abc".into())]).unwrap();
     assert_eq!(source.name(), Path::new("hf://owner/repo/sub/m 1.gguf"));
     assert_eq!(source.read(0..1_000_000).unwrap(), data);
-    assert_eq!(hub.asked(), ["GET /root/owner/repo/resolve/main/sub/m%201.gguf bytes=0-262143"]);
+    assert_eq!(hub.asked(), ["GET /hub/owner/repo/resolve/main/sub/m%201.gguf bytes=0-262143"]);
     assert_eq!(storage.requests().len(), 2);
     assert!(storage.requests().iter().all(|request| request.header("authorization").is_none()));
     assert!(!format!("{source:?}").contains("hf_abc"));
@@ -78,11 +78,11 @@ fn tokens_are_found_where_the_hubs_tools_keep_them() {
         ("HOME", at("home")),
         ("XDG_CACHE_HOME", at("cache")),
     ] {
-        open("hf://owner/repo/sub/m 1.gguf", &[("HF_ENDPOINT", hub.url("/root").into()), (name, value)]).unwrap();
+        open("hf://owner/repo/sub/m 1.gguf", &[("HF_ENDPOINT", hub.url("/hub").into()), (name, value)]).unwrap();
     }
     // What is no token is not sent, and without any the hub is asked as by anybody.
     write(&folder.path().join("hf/token"), vec![b'x'; 5000]);
-    let error = open("hf://owner/repo/m.gguf", &[("HF_ENDPOINT", hub.url("/root").into()), ("HF_HOME", at("hf"))]);
+    let error = open("hf://owner/repo/m.gguf", &[("HF_ENDPOINT", hub.url("/hub").into()), ("HF_HOME", at("hf"))]);
     assert!(matches!(error.unwrap_err(), SourceError::Refused { status: 401, .. }));
     assert_eq!(hub.requests().last().unwrap().header("authorization"), None);
 }
