@@ -3,8 +3,6 @@
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
 
-use gguf2st_source::Source;
-
 use crate::error::ConvertError;
 
 /// How many threads to work with: all cores where it is not said.
@@ -40,12 +38,4 @@ pub(crate) fn on_all_cores<J: Send, W: Default>(
         None => Ok(()),
         Some(error) => Err(error),
     }
-}
-
-/// What really went wrong: where a source is not what was opened any more, that, and not what it led to.
-pub(crate) fn blame<T>(sources: &[&dyn Source], result: Result<T, ConvertError>) -> Result<T, ConvertError> {
-    for source in sources {
-        source.intact()?;
-    }
-    result
 }

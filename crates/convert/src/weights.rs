@@ -9,7 +9,6 @@ use gguf2st_gguf::Escaped;
 use gguf2st_source::{FileSource, Source};
 use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
 
-use crate::cores::blame;
 use crate::error::ConvertError;
 use crate::output::names;
 use crate::plan::{INDEX_FILE, PlannedTensor, is_output_name};
@@ -74,7 +73,10 @@ impl Weights {
     pub fn open(files: Vec<Arc<dyn Source>>) -> Result<Self, ConvertError> {
         let mut weights = Self { files: Vec::new(), metadata: BTreeMap::new(), tensors: BTreeMap::new() };
         for (position, source) in files.iter().enumerate() {
-            for (key, value) in blame(&[&**source], weights.read(position, &**source))? {
+            let metadata = weights.read(position, &**source);
+            // A file that is not what was opened any more is the cause of whatever else went wrong.
+            source.intact()?;
+            for (key, value) in metadata? {
                 weights.metadata.entry(key).or_insert(value);
             }
         }
